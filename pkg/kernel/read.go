@@ -1,0 +1,123 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed54173720/writ/pkg/command"
+	"github.com/seed54173720/writ/pkg/dedupe"
+	"github.com/seed54173720/writ/pkg/store"
+)
+
+// Read finds out, in one query each, what is recorded of the units' requests and the states that their decisions
+// need. An error is an infrastructure fault; the same units may be read again.
+func (k *Kernel) Read(ctx context.Context, units []*Unit) error {
+	if err := k.look(ctx, units); err != nil {
+		return err
+	}
+	return k.load(ctx, units)
+}
+
+func (k *Kernel) look(ctx context.Context, units []*Unit) error {
+	n := 0
+	for _, u := range units {
+		n += len(u.Items)
+	}
+	asked := make([]store.Lookup, 0, n)
+	for _, u := range units {
+		for _, item := range u.Items {
+			if !item.looked {
+				asked = append(asked, store.Lookup{Request: item.Command.Request(), FromRecord: item.FromRecord, Position: item.Position})
+			}
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	found, err := k.Store.Requests(ctx, asked)
+	if err != nil {
+		return fmt.Errorf("kernel: look requests up: %w", err)
+	}
+	for _, u := range units {
+		for _, item := range u.Items {
+			if item.looked {
+				continue
+			}
+			item.looked, item.found = true, found[0]
+			found = found[1:]
+			item.judge()
+			if item.Stored() {
+				// Somebody else may have committed since the state was cached.
+				u.State, u.base = nil, nil
+			}
+		}
+	}
+	return nil
+}
+
+// judge answers the item from what is recorded, where that answers it.
+func (i *Item) judge() {
+	latest, own := i.found.Latest, i.found.Own
+	same := latest != nil && latest.Names(i.Command)
+	i.Verdict = dedupe.Judge(
+		dedupe.Request{FromRecord: i.FromRecord, Position: i.Position, Fingerprint: i.Command.Fingerprint()},
+		recorded(latest), recorded(own), same)
+	switch i.Verdict {
+	case dedupe.Own:
+		i.Row = own
+	case dedupe.Duplicate:
+		i.Row = latest
+	case dedupe.Reused:
+		i.Reused = command.Errorf(command.CodeRequestIDReused,
+			"request ID %q was used for another request of this tenant and aggregate type; use a new one", i.Command.RequestID())
+	}
+}
+
+func recorded(r *store.Row) *dedupe.Recorded {
+	if r == nil {
+		return nil
+	}
+	return &r.Recorded
+}
+
+func (i *Item) undecided() bool { return i.Verdict == dedupe.Decide || i.Verdict == dedupe.Replace }
+
+func (k *Kernel) load(ctx context.Context, units []*Unit) error {
+	var asked []store.Asked
+	var missing []*Unit
+	for _, u := range units {
+		if u.base != nil || u.unreadable != nil {
+			continue
+		}
+		if u.State != nil {
+			u.base = u.State
+			continue
+		}
+		typ := k.Context.aggregates[u.Aggregate.Type]
+		if typ == nil || !u.needsState() {
+			continue
+		}
+		asked = append(asked, store.Asked{Stream: u.Stream, Revision: typ.revision})
+		missing = append(missing, u)
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	streams, err := k.Store.Load(ctx, asked)
+	if err != nil {
+		return fmt.Errorf("kernel: load states: %w", err)
+	}
+	for i, u := range missing {
+		u.base, u.unreadable = k.Context.aggregates[u.Aggregate.Type].fold(u.Aggregate, &streams[i])
+	}
+	return nil
+}
+
+func (u *Unit) needsState() bool {
+	for _, item := range u.Items {
+		if item.undecided() {
+			return true
+		}
+	}
+	return false
+}
