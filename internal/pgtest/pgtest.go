@@ -7,8 +7,9 @@
 //	func TestMain(m *testing.M) { pgtest.Main(m) }
 //
 // The shared server is started by the first test that asks. Where no PostgreSQL is installed the
-// tests skip, or fail if CI is set in the environment. WRIT_TEST_DATABASE_URL names a server to
-// use in place of the shared one; its role MUST be allowed to create schemas.
+// tests skip; CI=true or WRIT_TEST_REQUIRE=1 makes a missing server a failure.
+// WRIT_TEST_DATABASE_URL names a server to use in place of the shared one; its role MUST be
+// allowed to create schemas.
 package pgtest
 
 import (
@@ -179,27 +180,44 @@ func stop(server *postgres.Server, dir string) error {
 	return errors.Join(server.Stop(ctx), os.RemoveAll(dir))
 }
 
-// printVersion says once per binary which server the tests ran on.
+// Version says which server the tests run on: the one in the environment, else the one that is
+// installed.
+func Version() (string, error) {
+	if connString := os.Getenv(external); connString != "" {
+		return versionOf(connString)
+	}
+	return postgres.Installed()
+}
+
+// printVersion says once per binary which server its tests ran on.
 func printVersion(connString string) error {
+	version, err := versionOf(connString)
+	if err == nil {
+		fmt.Println("pgtest:", version)
+	}
+	return err
+}
+
+func versionOf(connString string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, connString)
 	if err != nil {
-		return fmt.Errorf("connect to the test server: %w", err)
+		return "", fmt.Errorf("connect to the test server: %w", err)
 	}
 	defer conn.Close(ctx)
 	var version string
 	if err := conn.QueryRow(ctx, `select version()`).Scan(&version); err != nil {
-		return fmt.Errorf("read the test server's version: %w", err)
+		return "", fmt.Errorf("read the test server's version: %w", err)
 	}
-	fmt.Println("pgtest:", version)
-	return nil
+	return version, nil
 }
 
-// unavailable skips the test where there is no server to run it on, which CI does not allow.
+// unavailable skips the test where there is no server to run it on, unless one is required.
 func unavailable(tb testing.TB, err error) {
 	tb.Helper()
-	if errors.Is(err, postgres.ErrNotInstalled) && os.Getenv("CI") == "" {
+	required := os.Getenv("CI") == "true" || os.Getenv("WRIT_TEST_REQUIRE") == "1"
+	if errors.Is(err, postgres.ErrNotInstalled) && !required {
 		tb.Skipf("pgtest: %v", err)
 	}
 	tb.Fatalf("pgtest: %v", err)

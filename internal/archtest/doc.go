@@ -1,0 +1,2 @@
+// Package archtest holds the tests that keep imports pointing one way.
+package archtest
