@@ -30,6 +30,7 @@ func TestTrimmingStopsAtWhatIsNeeded(t *testing.T) {
 		{"nobody reads it", "a.commands", broker.Config{Keep: 1}, nil, 0},
 		{"one group", "a.commands", broker.Config{Keep: 1}, map[string]int64{"g": 4}, 4},
 		{"the slower of two", "a.commands", broker.Config{Keep: 1}, map[string]int64{"g": 4, "h": 2}, 2},
+		{"the slower of two, the other way round", "a.commands", broker.Config{Keep: 1}, map[string]int64{"g": 2, "h": 4}, 2},
 		{"only the named one", "a.commands", broker.Config{Keep: 1, Groups: []string{"g"}}, map[string]int64{"g": 4, "h": 2}, 4},
 		{"the named one is unknown", "a.commands", broker.Config{Keep: 1, Groups: []string{"i"}}, map[string]int64{"g": 4}, 0},
 		{"all read, some kept", "a.commands", broker.Config{Keep: 3}, map[string]int64{"g": 10}, 6},
