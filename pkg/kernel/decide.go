@@ -179,7 +179,7 @@ func (k *Kernel) evolve(a *aggregate, item *Item, row *store.Row, state *State, 
 	if len(d.events) > MaxEvents {
 		return nil, fmt.Errorf("%d events decided, %d are allowed", len(d.events), MaxEvents)
 	}
-	next := &State{Version: state.Version + 1, snapshot: state.snapshot, value: state.value}
+	next := &State{Version: state.Version + 1, snapshot: state.snapshot, size: state.size, value: state.value}
 	row.Events = make([]command.Event, len(d.events))
 	size := 0
 	for i, e := range d.events {
@@ -199,6 +199,7 @@ func (k *Kernel) evolve(a *aggregate, item *Item, row *store.Row, state *State, 
 			return nil, err
 		}
 	}
+	next.size += int64(size)
 	row.Outcome, row.Version = command.Committed, next.Version
 	return next, nil
 }

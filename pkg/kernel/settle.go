@@ -37,9 +37,7 @@ func (k *Kernel) Settle(ctx context.Context, units []*Unit) (again []*Unit, err 
 	again = append(again, stale...)
 	for _, u := range units {
 		if u.decided == len(u.Items) {
-			if err := k.finish(u); err != nil {
-				return nil, err
-			}
+			k.finish(u)
 		}
 	}
 	return again, nil
@@ -124,7 +122,7 @@ func (k *Kernel) checkHeads(ctx context.Context, units []*Unit) (stale []*Unit, 
 }
 
 // finish computes what the unit changes as a whole: keys, snapshot, state.
-func (k *Kernel) finish(u *Unit) error {
+func (k *Kernel) finish(u *Unit) {
 	u.State = u.base
 	if len(u.states) > 0 {
 		u.State = u.states[len(u.states)-1]
@@ -140,18 +138,18 @@ func (k *Kernel) finish(u *Unit) error {
 		u.take, u.release = n.total()
 	}
 	if u.State == nil || u.State.Version == u.base.Version {
-		return nil
+		return
 	}
 	if u.State.Version-u.State.snapshot < k.snapshotEvery() && !u.awaitsSnapshot() {
-		return nil
+		return
 	}
 	snapshot, err := k.Context.aggregates[u.Aggregate.Type].take(u.Aggregate, u.Stream, u.State)
 	if err != nil {
-		return err
+		u.SnapshotFault = err // the events are the truth; a snapshot only spares reading them
+		return
 	}
 	u.snapshot = snapshot
-	u.State = &State{Version: u.State.Version, snapshot: u.State.Version, value: u.State.value}
-	return nil
+	u.State = &State{Version: u.State.Version, snapshot: u.State.Version, size: int64(len(snapshot.State)), value: u.State.value}
 }
 
 func (u *Unit) awaitsSnapshot() bool {

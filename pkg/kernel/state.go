@@ -13,8 +13,13 @@ import (
 type State struct {
 	Version  int64 // 0: the aggregate does not exist
 	snapshot int64 // version of the last snapshot known to be stored
+	size     int64
 	value    any
 }
+
+// Size estimates the bytes that the state holds, for bounded caches: those of its last snapshot and of the events
+// since, as stored.
+func (s *State) Size() int64 { return s.size }
 
 // Value returns the application's state, of the type that was given to Add.
 func (s *State) Value() any { return s.value }
@@ -41,7 +46,7 @@ func (a *aggregate) fold(of command.Aggregate, stored *store.Stream) (*State, er
 		if err != nil {
 			return nil, &UnreadableError{Aggregate: of, Version: snap.Version, Err: fmt.Errorf("snapshot: %w", err)}
 		}
-		s = State{Version: snap.Version, snapshot: snap.Version, value: value}
+		s = State{Version: snap.Version, snapshot: snap.Version, size: int64(len(snap.State)), value: value}
 	}
 	for i := range stored.Tail {
 		row := &stored.Tail[i]
@@ -51,6 +56,7 @@ func (a *aggregate) fold(of command.Aggregate, stored *store.Stream) (*State, er
 				return nil, &UnreadableError{Aggregate: of, Version: row.Version, Err: err}
 			}
 			s.value = value
+			s.size += int64(len(row.Events[j].Data))
 		}
 		s.Version = row.Version
 	}
@@ -58,18 +64,39 @@ func (a *aggregate) fold(of command.Aggregate, stored *store.Stream) (*State, er
 }
 
 func (a *aggregate) replay(state any, e *command.Event) (next any, err error) {
+	typ, event, err := a.decodeEvent(e)
+	if err != nil {
+		return nil, err
+	}
+	return typ.apply(state, event)
+}
+
+func (a *aggregate) decodeEvent(e *command.Event) (*eventType, any, error) {
 	typ := a.byName[e.Type]
 	if typ == nil {
-		return nil, fmt.Errorf("event %q is not known to this build", e.Type)
+		return nil, nil, fmt.Errorf("event %q is not known to this build", e.Type)
 	}
 	if e.Revision != eventRevision {
-		return nil, fmt.Errorf("event %q has revision %d, this build knows %d", e.Type, e.Revision, eventRevision)
+		return nil, nil, fmt.Errorf("event %q has revision %d, this build knows %d", e.Type, e.Revision, eventRevision)
 	}
 	event, err := typ.decode(e.Data)
 	if err != nil {
-		return nil, fmt.Errorf("event %q: %w", e.Type, err)
+		return nil, nil, fmt.Errorf("event %q: %w", e.Type, err)
 	}
-	return typ.apply(state, event)
+	return typ, event, nil
+}
+
+// DecodeEvent returns a recorded event of an aggregate type as the Go value that it was registered with.
+func (c *Context) DecodeEvent(aggregateType string, e command.Event) (any, error) {
+	a := c.aggregates[aggregateType]
+	if a == nil {
+		return nil, fmt.Errorf("kernel: context %s has no aggregate type %q", c.name, aggregateType)
+	}
+	_, event, err := a.decodeEvent(&e)
+	if err != nil {
+		return nil, fmt.Errorf("kernel: aggregate %s: %w", aggregateType, err)
+	}
+	return event, nil
 }
 
 func (t *eventType) apply(state, event any) (next any, err error) {

@@ -71,6 +71,8 @@ type Unit struct {
 	// State is what the caller knows of the aggregate (nil: nothing) and in the end what the unit makes of it, which
 	// is the truth once the unit has committed.
 	State *State
+	// SnapshotFault says why a snapshot that was due could not be taken: the state type does not marshal.
+	SnapshotFault error
 
 	base       *State // what the first item is decided on
 	unreadable error  // why there is none
