@@ -300,10 +300,19 @@ func readInt(v []byte, most int64) (n int64, fault string) {
 	return n, ""
 }
 
-// readTime reads an RFC 3339 time, strictly.
+// readTime reads an RFC 3339 time with 'T' and 'Z' in capitals. It sorts out
+// what package time is lenient about: short hours, a decimal comma, and offsets
+// that do not exist.
 func readTime(v []byte) (at time.Time, fault string) {
+	const rule = "must be a time as in RFC 3339"
+	if len(v) < len("2006-01-02T15:04:05Z") || v[13] != ':' || v[19] == ',' {
+		return time.Time{}, rule
+	}
+	if zone := v[len(v)-5:]; v[len(v)-1] != 'Z' && (string(zone[:2]) > "23" || string(zone[3:]) > "59") {
+		return time.Time{}, rule
+	}
 	if err := at.UnmarshalText(v); err != nil {
-		return time.Time{}, "must be a time as in RFC 3339"
+		return time.Time{}, rule
 	}
 	at = at.UTC().Truncate(time.Microsecond)
 	if y := at.Year(); y < 1 || y > 9999 || at.IsZero() {

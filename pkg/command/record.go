@@ -47,7 +47,7 @@ func (c *Command) Record(dst *Record) {
 	}
 	arena = c.Aggregate().appendAddress(arena)
 	dst.Key, dst.Value = take(), c.body
-	dst.Headers = append(dst.Headers, Header{contentType, valueJSON})
+	dst.Headers = append(dst.Headers, Header{contentType, valueJSON}, Header{headerNames[attrSpecVersion], valueSpecVersion})
 	for a := range attributes {
 		if v := c.appendAttribute(arena, a); len(v) > len(arena) {
 			arena = v
@@ -62,7 +62,7 @@ func (c *Command) StructuredRecord(dst *Record) {
 	dst.Key = []byte(c.Aggregate().String())
 	dst.Headers = append(dst.Headers, Header{contentType, valueStructured})
 	value := make([]byte, 0, 512+len(c.body))
-	value = append(value, '{')
+	value = append(value, `{"specversion":"`+specVersion+`",`...)
 	var scratch []byte
 	for a := range attributes {
 		scratch = c.appendAttribute(scratch[:0], a)
@@ -77,15 +77,13 @@ func (c *Command) StructuredRecord(dst *Record) {
 	dst.Value = append(value, '}')
 }
 
-// appendAttribute appends the text of an attribute, or nothing where c does not
-// state it.
+// appendAttribute appends the text of an attribute other than specversion, or
+// nothing where c does not state it.
 func (c *Command) appendAttribute(dst []byte, a attribute) []byte {
 	switch {
 	case a == attrSubject && c.derived:
 	case a < texts:
 		return append(dst, c.text[a]...)
-	case a == attrSpecVersion:
-		return append(dst, specVersion...)
 	case a == attrTime && !c.time.IsZero():
 		return c.time.AppendFormat(dst, time.RFC3339Nano)
 	case a == attrExpiryTime && !c.expires.IsZero():
