@@ -31,10 +31,13 @@ func (k *Kernel) Decide(ctx context.Context, u *Unit) (rest []*Item) {
 			u.states[u.decided] = state
 			continue
 		}
-		next, err := k.decide(ctx, u, item, state)
+		next, err := k.decideSafely(ctx, u, item, state)
 		if err != nil {
-			item.Attempts++
-			item.Fault, item.Row = err, nil
+			item.Row = nil
+			if ctx.Err() == nil { // else whatever it returned is the cancellation's fault
+				item.Attempts++
+				item.Fault = err
+			}
 			rest = u.cut(u.decided)
 			u.rows, u.states = u.rows[:u.decided], u.states[:u.decided]
 			break
@@ -42,6 +45,17 @@ func (k *Kernel) Decide(ctx context.Context, u *Unit) (rest []*Item) {
 		u.states[u.decided] = next
 	}
 	return rest
+}
+
+// decideSafely makes an error of a panic of the application: in the decision, but also in how its types validate,
+// marshal and unmarshal.
+func (k *Kernel) decideSafely(ctx context.Context, u *Unit, item *Item, state *State) (next *State, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			next, err = nil, &panicError{value: p, stack: debug.Stack()}
+		}
+	}()
+	return k.decide(ctx, u, item, state)
 }
 
 // decide takes one command through guards, decision and evolve. An error is a fault of the command.
@@ -55,15 +69,13 @@ func (k *Kernel) decide(ctx context.Context, u *Unit, item *Item, state *State) 
 	*row = newRow(item)
 	item.Row, item.ops = row, item.ops[:0]
 
-	h, refused := k.admit(ctx, item)
-	item.stateless = refused != nil
-	if refused == nil && k.exhausted(item) {
-		refused = failure(item.Fault)
-		row.Outcome = command.Failed
-		row.Error = refused
+	if k.exhausted(item) {
 		item.stateless = true
+		row.Outcome, row.Error = command.Failed, failure(item.Fault)
 		return state, nil
 	}
+	h, refused := k.admit(ctx, item)
+	item.stateless = refused != nil
 	if refused == nil {
 		if u.unreadable != nil {
 			return nil, u.unreadable
@@ -76,7 +88,7 @@ func (k *Kernel) decide(ctx context.Context, u *Unit, item *Item, state *State) 
 	}
 
 	s := scope{cmd: c, now: item.now, version: state.Version, keys: &u.keys, ops: item.ops}
-	d, err := call(ctx, h, &s, state.value, item.body)
+	d, err := h.decide(ctx, &s, state.value, item.body)
 	item.ops = s.ops
 	if err == nil {
 		err = s.fault
@@ -138,15 +150,6 @@ func guard(h *handler, c *command.Command, state *State) *command.Error {
 		return command.Errorf(command.CodeVersionMismatch, "expected version %d, %s is at %d", want, c.Aggregate(), state.Version)
 	}
 	return nil
-}
-
-func call(ctx context.Context, h *handler, s *scope, state, body any) (d Decision, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicError{value: p, stack: debug.Stack()}
-		}
-	}()
-	return h.decide(ctx, s, state, body)
 }
 
 type panicError struct {

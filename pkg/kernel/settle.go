@@ -127,7 +127,7 @@ func (k *Kernel) finish(u *Unit) {
 	if len(u.states) > 0 {
 		u.State = u.states[len(u.states)-1]
 	}
-	u.take, u.release, u.snapshot = nil, nil, nil
+	u.take, u.release, u.snapshot, u.SnapshotFault = nil, nil, nil, nil
 	if len(u.keys.entries) > 0 {
 		n := net{view: &u.keys}
 		for _, item := range u.Items {
@@ -137,7 +137,7 @@ func (k *Kernel) finish(u *Unit) {
 		}
 		u.take, u.release = n.total()
 	}
-	if u.State == nil || u.State.Version == u.base.Version {
+	if u.State == nil || u.State.Version == u.State.snapshot {
 		return
 	}
 	if u.State.Version-u.State.snapshot < k.snapshotEvery() && !u.awaitsSnapshot() {
@@ -146,10 +146,20 @@ func (k *Kernel) finish(u *Unit) {
 	snapshot, err := k.Context.aggregates[u.Aggregate.Type].take(u.Aggregate, u.Stream, u.State)
 	if err != nil {
 		u.SnapshotFault = err // the events are the truth; a snapshot only spares reading them
+		u.promiseNoSnapshot()
 		return
 	}
 	u.snapshot = snapshot
 	u.State = &State{Version: u.State.Version, snapshot: u.State.Version, size: int64(len(snapshot.State)), value: u.State.value}
+}
+
+// promiseNoSnapshot takes back the stage that the unit's answers would claim.
+func (u *Unit) promiseNoSnapshot() {
+	for _, item := range u.Items {
+		if item.Writes() {
+			item.Row.Meta.Stage = command.StageCommitted
+		}
+	}
 }
 
 func (u *Unit) awaitsSnapshot() bool {

@@ -42,7 +42,7 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 func (a *aggregate) fold(of command.Aggregate, stored *store.Stream) (*State, error) {
 	s := State{value: a.zero}
 	if snap := stored.Snapshot; snap != nil {
-		value, err := a.decode(snap.State)
+		value, err := a.decodeState(snap.State)
 		if err != nil {
 			return nil, &UnreadableError{Aggregate: of, Version: snap.Version, Err: fmt.Errorf("snapshot: %w", err)}
 		}
@@ -63,7 +63,21 @@ func (a *aggregate) fold(of command.Aggregate, stored *store.Stream) (*State, er
 	return &s, nil
 }
 
+func (a *aggregate) decodeState(data []byte) (state any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("reading it panicked: %v", p)
+		}
+	}()
+	return a.decode(data)
+}
+
 func (a *aggregate) replay(state any, e *command.Event) (next any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("reading event %q panicked: %v", e.Type, p)
+		}
+	}()
 	typ, event, err := a.decodeEvent(e)
 	if err != nil {
 		return nil, err
@@ -111,7 +125,12 @@ func (t *eventType) apply(state, event any) (next any, err error) {
 // eventRevision is the revision of every event type of this build.
 const eventRevision = 1
 
-func (a *aggregate) take(of command.Aggregate, stream command.Digest, s *State) (*store.Snapshot, error) {
+func (a *aggregate) take(of command.Aggregate, stream command.Digest, s *State) (snapshot *store.Snapshot, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("kernel: snapshot of %s: marshalling panicked: %v", of, p)
+		}
+	}()
 	data, err := a.marshal(s.value)
 	if err != nil {
 		return nil, fmt.Errorf("kernel: snapshot of %s: %w", of, err)

@@ -3,6 +3,8 @@ package kernel
 import (
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/seed54173720/writ/pkg/command"
 	"github.com/seed54173720/writ/pkg/dedupe"
 	"github.com/seed54173720/writ/pkg/keys"
@@ -123,9 +125,12 @@ func (u *Unit) Commit() (c store.Unit, ok bool) {
 			continue
 		}
 		old := item.found.Latest
+		aside := command.AsideDigest(old.Request, old.Position)
+		if !old.FromRecord {
+			aside = command.Digest(uuid.New()) // no record will ask for it, and a request may have many such rows
+		}
 		c.Replaced = append(c.Replaced, store.Replaced{
-			Request: old.Request, FromRecord: old.FromRecord, Position: old.Position,
-			Aside: command.AsideDigest(old.Request, old.Position),
+			Request: old.Request, FromRecord: old.FromRecord, Position: old.Position, Aside: aside,
 		})
 	}
 	return c, len(c.Rows) > 0

@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/seed54173720/writ/pkg/command"
+	"github.com/seed54173720/writ/pkg/dedupe"
+)
+
+// answer sends each task's dead letter, where it is owed one, and its reply. A task is finished when they are
+// acknowledged, or undeliverable for good.
+func (e *Engine) answer(tasks []*task) {
+	for _, t := range tasks {
+		e.count(t)
+		if e.letterOwed(t) {
+			e.sendLetter(t)
+			continue
+		}
+		e.sendReply(t)
+	}
+}
+
+func (e *Engine) count(t *task) {
+	switch i := &t.item; {
+	case t.refusal != nil && !t.refusal.Identified:
+		e.metrics.Unreadable.WithLabelValues(string(t.refusal.Err.Code)).Inc()
+	case i.Reused != nil:
+		e.metrics.Reused.Inc()
+	case i.Verdict == dedupe.Own:
+		e.metrics.Redelivered.Inc()
+	case i.Verdict == dedupe.Duplicate:
+		e.metrics.Duplicates.Inc()
+	default:
+		e.metrics.Outcome(i.Row.Type, i.Row.Outcome, i.Row.Error)
+		if i.Row.Outcome == command.Failed {
+			e.log.Warn("a command failed; it is kept on the dead-letter topic, and its sender is told", "aggregate", i.Row.Aggregate.String(),
+				"request_id", i.Row.RequestID, "partition", t.partition.id, "offset", t.record.Offset, "code", i.Row.Error.Code, "error", i.Row.Error.Message)
+		}
+	}
+}
+
+// letterOwed reports whether the record is kept on the dead-letter topic: unreadable, failed, or refused for what it
+// is, not for what an authoriser, a guard or a decision thinks of it.
+func (e *Engine) letterOwed(t *task) bool {
+	err := t.fault()
+	if err == nil {
+		return false
+	}
+	if t.refusal != nil && !t.refusal.Identified {
+		return true
+	}
+	if t.item.Row == nil {
+		return false
+	}
+	if t.item.Row.Outcome == command.Failed {
+		return t.item.Verdict != dedupe.Duplicate
+	}
+	info, known := err.Code.Info()
+	return known && info.DeadLetter
+}
+
+// fault is the error that the task is answered with, nil: none.
+func (t *task) fault() *command.Error {
+	switch {
+	case t.refusal != nil && !t.refusal.Identified:
+		return &t.refusal.Err
+	case t.item.Reused != nil:
+		return t.item.Reused
+	case t.item.Row != nil:
+		return t.item.Row.Error
+	}
+	return nil
+}
+
+func (e *Engine) sendLetter(t *task) {
+	letter := e.letter(t)
+	e.producer.Produce(context.Background(), letter, func(_ *kgo.Record, err error) {
+		if err == nil {
+			e.metrics.DeadLetters.Inc()
+			e.health.Report(lettersPart, nil)
+			e.sendReply(t)
+			return
+		}
+		if e.ctx.Err() != nil {
+			return // left whole for the next owner
+		}
+		// The dead-letter topic is away: a fault of the infrastructure. The partition waits, the record is not dropped.
+		e.fault(lettersPart, err)
+		time.AfterFunc(jitter(2*time.Second), func() { e.sendLetter(t) })
+	})
+}
+
+func (e *Engine) sendReply(t *task) {
+	reply, to, partition := e.reply(t)
+	r := &kgo.Record{Topic: e.replyTopic(to), Partition: partition, Key: []byte(reply.RequestID), Value: reply.Append(nil), Headers: headers(reply.Headers(nil))}
+	if to == "" || r.Topic != to {
+		r.Partition = -1
+	}
+	e.producer.Produce(context.Background(), r, func(r *kgo.Record, err error) { e.replied(t, r, err) })
+}
+
+// replied ends a task whose reply was acknowledged. A reply that its topic does not take goes to the default topic
+// once; one that that does not take either is noted: its sender gets the answer by sending the request ID again.
+func (e *Engine) replied(t *task, r *kgo.Record, err error) {
+	if err == nil {
+		e.done(t)
+		return
+	}
+	if e.ctx.Err() != nil || errors.Is(err, kgo.ErrClientClosed) {
+		return
+	}
+	e.metrics.Undelivered.WithLabelValues(reason(err)).Inc()
+	if fallback := e.defaultReplies(); r.Topic != fallback {
+		e.log.Warn("the reply topic does not take a reply; it goes to the default topic", "topic", r.Topic, "error", err)
+		again := &kgo.Record{Topic: fallback, Partition: -1, Key: r.Key, Value: r.Value, Headers: r.Headers}
+		go e.producer.Produce(context.Background(), again, func(r *kgo.Record, err error) { e.replied(t, r, err) })
+		return
+	}
+	e.log.Warn("a reply cannot be delivered; the same request ID sent again is answered again", "topic", r.Topic, "request_id", string(r.Key), "error", err)
+	e.done(t)
+}
+
+func reason(err error) string {
+	var k *kerr.Error
+	if errors.As(err, &k) {
+		return strings.ToLower(k.Message)
+	}
+	return "other"
+}
+
+// reply returns the task's reply and where its record asks for it.
+func (e *Engine) reply(t *task) (r command.Reply, to string, partition int32) {
+	if t.refusal != nil && !t.refusal.Identified {
+		ref := t.refusal
+		return command.Reply{
+			RequestID: ref.RequestID, Outcome: command.Rejected, Error: &ref.Err, Topic: e.topic, Position: t.item.Position,
+		}, ref.ReplyTo, ref.ReplyPartition
+	}
+	partition = -1
+	if p, ok := t.cmd.ReplyPartition(); ok {
+		partition = p
+	}
+	return t.item.Reply(e.topic), t.cmd.ReplyTo(), partition
+}
+
+func (e *Engine) defaultReplies() string { return e.kernel.Context.Name() + ".replies" }
+
+// replyTopic returns where a reply may go: the topic asked for if it is a reply topic of the context, else the default.
+func (e *Engine) replyTopic(to string) string {
+	if own := e.defaultReplies(); to == own || strings.HasPrefix(to, own+".") {
+		return to
+	}
+	return e.defaultReplies()
+}
+
+// letter is the record that keeps t's record, with where it came from and why.
+func (e *Engine) letter(t *task) *kgo.Record {
+	err := t.fault()
+	d := command.DeadLetter{
+		Original: command.Record{Key: t.record.Key, Value: t.record.Value, Headers: plain(nil, t.record.Headers)},
+		Topic:    e.topic, Position: t.item.Position, Timestamp: t.record.Timestamp, Code: err.Code, Message: err.Message,
+	}
+	if t.refusal == nil || t.refusal.Identified {
+		d.RequestID = t.cmd.RequestID()
+	} else {
+		d.RequestID = t.refusal.RequestID
+	}
+	var r command.Record
+	d.Record(&r)
+	return &kgo.Record{Topic: e.kernel.Context.Name() + ".dead-letters", Partition: -1, Key: r.Key, Value: r.Value, Headers: headers(r.Headers)}
+}
+
+// plain returns a Kafka record's headers in the words of package command.
+func plain(dst []command.Header, hs []kgo.RecordHeader) []command.Header {
+	for _, h := range hs {
+		dst = append(dst, command.Header{Key: h.Key, Value: h.Value})
+	}
+	return dst
+}
+
+func headers(hs []command.Header) []kgo.RecordHeader {
+	out := make([]kgo.RecordHeader, len(hs))
+	for i, h := range hs {
+		out[i] = kgo.RecordHeader{Key: h.Key, Value: h.Value}
+	}
+	return out
+}
+
+// done finishes a task: its record needs nothing more, and the partition's offset may move behind it.
+func (e *Engine) done(t *task) {
+	e.metrics.Answered.Observe(time.Since(t.fetched).Seconds())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := t.partition
+	if p.gone {
+		return
+	}
+	p.window.finish(t.seq)
+	p.commands--
+	p.bytes -= t.size
+	p.working--
+	e.commands--
+	e.bytes -= t.size
+	e.metrics.InFlight.Set(float64(e.commands))
+	e.metrics.InFlightByte.Set(float64(e.bytes))
+	p.settled()
+	e.room.Signal()
+}
