@@ -137,10 +137,7 @@ func (k *Kernel) finish(u *Unit) {
 		}
 		u.take, u.release = n.total()
 	}
-	if u.State == nil || u.State.Version == u.State.snapshot {
-		return
-	}
-	if u.State.Version-u.State.snapshot < k.snapshotEvery() && !u.awaitsSnapshot() {
+	if !u.snapshotDue(k.snapshotEvery()) {
 		return
 	}
 	snapshot, err := k.Context.aggregates[u.Aggregate.Type].take(u.Aggregate, u.Stream, u.State)
@@ -162,9 +159,16 @@ func (u *Unit) promiseNoSnapshot() {
 	}
 }
 
-func (u *Unit) awaitsSnapshot() bool {
+// snapshotDue reports whether the stored snapshot is far enough behind, or behind at all where a sender waits for it.
+// There may be nothing to do for that sender: it wants what others committed to be seen. A unit that writes no row
+// writes no snapshot either.
+func (u *Unit) snapshotDue(every int64) bool {
+	if u.State == nil || u.State.Version == u.State.snapshot {
+		return false
+	}
+	far := u.State.Version-u.State.snapshot >= every
 	for _, item := range u.Items {
-		if item.Writes() && item.Command.WaitFor() == command.StageSnapshot {
+		if item.Writes() && (far || item.Command.WaitFor() == command.StageSnapshot) {
 			return true
 		}
 	}
