@@ -40,7 +40,7 @@ func TestSchemasDoNotSeeEachOther(t *testing.T) {
 	}
 }
 
-func TestSchemaIsDroppedWithItsTest(t *testing.T) {
+func TestSchemaIsDroppedWithItsTest(t *testing.T) { //nolint:tparallel // its subtest ends before the next line
 	t.Parallel()
 	var name string
 	t.Run("owner", func(t *testing.T) { _, name = pgtest.Schema(t) })

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,12 +30,12 @@ func TestMain(m *testing.M) {
 		child(dir)
 	}
 	required := os.Getenv("CI") == "true" || os.Getenv("WRIT_TEST_REQUIRE") == "1"
-	if text, err := postgres.Installed(); err != nil && !required {
+	text, err := postgres.Installed()
+	if err != nil && !required {
 		fmt.Println("tests skipped:", err)
 		os.Exit(0)
-	} else {
-		fmt.Println(text)
 	}
+	fmt.Println(text)
 	pgtest.Main(m)
 }
 
@@ -257,7 +258,7 @@ func TestDirectoryIsServedOnce(t *testing.T) {
 	if !errors.Is(err, postgres.ErrInUse) {
 		t.Fatalf("second start: %v, want ErrInUse", err)
 	}
-	for _, want := range []string{dir, fmt.Sprint(os.Getpid())} {
+	for _, want := range []string{dir, strconv.Itoa(os.Getpid())} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q does not name %s", err, want)
 		}

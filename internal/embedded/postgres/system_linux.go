@@ -55,7 +55,7 @@ func memoryMB() int {
 	if err := syscall.Sysinfo(&info); err != nil {
 		return 4096
 	}
-	total := uint64(info.Totalram) * uint64(info.Unit)
+	total := uint64(info.Totalram) * uint64(info.Unit) //nolint:unconvert // 32 bits on some systems
 	if text, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
 		if limit, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
 			total = min(total, limit)
