@@ -27,14 +27,15 @@ func (s *Store) History(ctx context.Context, stream command.Digest, f func(*stor
 // Journal implements store.Reader.
 func (s *Store) Journal(ctx context.Context, f func(*store.Row) error) error {
 	s.mu.Lock()
-	var rows []store.Row
-	for _, stored := range s.aggregates {
-		rows = append(rows, clones(stored.history)...)
+	var stored []*store.Row
+	for _, a := range s.aggregates {
+		stored = append(stored, a.history...)
 	}
-	s.mu.Unlock()
-	slices.SortStableFunc(rows, func(a, b store.Row) int {
+	slices.SortStableFunc(stored, func(a, b *store.Row) int {
 		return cmp.Or(bytes.Compare(a.Stream[:], b.Stream[:]), cmp.Compare(a.Version, b.Version), a.Time.Compare(b.Time))
 	})
+	rows := clones(stored)
+	s.mu.Unlock()
 	return each(ctx, rows, f)
 }
 

@@ -1,9 +1,8 @@
 package storetest
 
 import (
-	"encoding/json"
 	"context"
-	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -297,13 +296,6 @@ func (w *world) untouched(a command.Aggregate, requestIDs ...string) {
 			w.t.Errorf("request %s: %s is recorded, want nothing", id, row.Outcome)
 		}
 	}
-}
-
-// digestOf is a digest that is not made of a name.
-func digestOf(n int64) command.Digest {
-	var d command.Digest
-	binary.BigEndian.PutUint64(d[:], uint64(n))
-	return d
 }
 
 // quoted returns s as JSON.
