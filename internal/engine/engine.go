@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/seed54173720/writ/internal/health"
@@ -60,7 +59,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
 	if cfg.Metrics == nil {
-		cfg.Metrics = metrics.New(prometheus.NewRegistry())
+		cfg.Metrics = metrics.New(nil)
 	}
 	e := &Engine{
 		cfg: cfg, log: cfg.Logger, metrics: cfg.Metrics, health: cfg.Health,
@@ -98,7 +97,7 @@ func (e *Engine) Run(ctx context.Context) error {
 
 	err := e.poll(ctx)
 	e.log.Info("stopping: no more fetches", "drain", e.cfg.Drain)
-	e.drain(nil)
+	e.drain(e.intake, nil)
 	stopOffsets()
 	background.Wait()
 

@@ -25,7 +25,7 @@ func (e *Engine) commitOffsets(ctx context.Context) {
 		case <-tick.C:
 		}
 		limited, cancel := context.WithTimeout(ctx, 10*time.Second)
-		err := e.commitNow(limited, e.owned(nil))
+		err := e.commitNow(limited, e.intake, e.owned(nil))
 		cancel()
 		if ctx.Err() != nil {
 			return
@@ -39,7 +39,7 @@ func (e *Engine) commitOffsets(ctx context.Context) {
 
 // commitNow saves the partitions' progress in the store and then commits their offsets. Both say the same: after a
 // loss of either, the lower one is where to go on.
-func (e *Engine) commitNow(ctx context.Context, ps []*partition) error {
+func (e *Engine) commitNow(ctx context.Context, cl *kgo.Client, ps []*partition) error {
 	e.commit.Lock()
 	defer e.commit.Unlock()
 
@@ -73,7 +73,7 @@ func (e *Engine) commitNow(ctx context.Context, ps []*partition) error {
 		return nil
 	})
 	var fault error
-	e.intake.CommitOffsetsSync(ctx, map[string]map[int32]kgo.EpochOffset{e.topic: offsets}, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
+	cl.CommitOffsetsSync(ctx, map[string]map[int32]kgo.EpochOffset{e.topic: offsets}, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
 		fault = err
 		if err == nil {
 			fault = firstFault(resp)
@@ -107,7 +107,7 @@ func (e *Engine) adjustOffsets(ctx context.Context, offsets map[string]map[int32
 		if err != nil {
 			return err
 		}
-		committed, err := kadm.NewClient(e.intake).FetchOffsetsForTopics(ctx, e.cfg.Group, e.topic)
+		committed, err := kadm.NewClient(e.producer).FetchOffsetsForTopics(ctx, e.cfg.Group, e.topic)
 		if err != nil {
 			return err
 		}

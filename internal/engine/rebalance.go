@@ -70,14 +70,14 @@ func replyPartitioner() kgo.Partitioner {
 	})
 }
 
-func (e *Engine) assigned(ctx context.Context, cl *kgo.Client, topics map[string][]int32) {
+func (e *Engine) assigned(_ context.Context, _ *kgo.Client, topics map[string][]int32) {
 	ids := topics[e.topic]
 	if len(ids) == 0 {
 		return
 	}
 	var topicID [16]byte
 	if !e.insist(intakePart, func(ctx context.Context) error {
-		meta, err := kadm.NewClient(cl).ListTopics(ctx, e.topic)
+		meta, err := kadm.NewClient(e.producer).ListTopics(ctx, e.topic)
 		if err != nil {
 			return err
 		}
@@ -99,12 +99,12 @@ func (e *Engine) assigned(ctx context.Context, cl *kgo.Client, topics map[string
 }
 
 // revoked finishes what is in flight of the partitions, within the limit, before another processor gets them.
-func (e *Engine) revoked(_ context.Context, _ *kgo.Client, topics map[string][]int32) {
+func (e *Engine) revoked(_ context.Context, cl *kgo.Client, topics map[string][]int32) {
 	ids := topics[e.topic]
 	if len(ids) == 0 {
 		return
 	}
-	e.drain(ids)
+	e.drain(cl, ids)
 	e.log.Info("partitions revoked", "topic", e.topic, "partitions", ids)
 }
 
@@ -120,7 +120,7 @@ func (e *Engine) lostPartitions(_ context.Context, _ *kgo.Client, topics map[str
 
 // drain stops feeding the partitions' lanes (nil: of all partitions), waits for the units under way within the limit,
 // commits the offsets, and drops the partitions.
-func (e *Engine) drain(ids []int32) {
+func (e *Engine) drain(cl *kgo.Client, ids []int32) {
 	closing := e.owned(ids)
 	e.mu.Lock()
 	for _, p := range closing {
@@ -141,7 +141,7 @@ func (e *Engine) drain(ids []int32) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if err := e.commitNow(ctx, closing); err != nil && !errors.Is(err, context.Canceled) {
+	if err := e.commitNow(ctx, cl, closing); err != nil && !errors.Is(err, context.Canceled) {
 		e.log.Warn("offsets not committed; the records come again and are answered from their rows", "error", err)
 	}
 	e.drop(closing)

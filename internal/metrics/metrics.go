@@ -35,7 +35,7 @@ type Metrics struct {
 	Answered     prometheus.Histogram
 }
 
-// New registers the instruments. Names begin with writ_; durations are in seconds.
+// New makes the instruments and registers them with r, unless r is nil. Names begin with writ_; durations are in seconds.
 func New(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		Outcomes:     counterVec("outcomes_total", "Commands that got their own outcome, by command type, outcome and code.", "type", "outcome", "code"),
@@ -60,6 +60,9 @@ func New(r prometheus.Registerer) *Metrics {
 		Commit:       histogram("commit_seconds", "Time of one group's transaction.", seconds),
 		Prepare:      histogram("prepare_seconds", "Time to read, decide and settle one batch of units.", seconds),
 		Answered:     histogram("answer_seconds", "Time from a command's fetch to its acknowledged reply.", seconds),
+	}
+	if r == nil {
+		return m
 	}
 	r.MustRegister(m.Outcomes, m.Duplicates, m.Redelivered, m.Reused, m.Unreadable, m.Conflicts, m.Unknown, m.Attempts,
 		m.DeadLetters, m.Undelivered, m.StoreFaults, m.Pauses, m.Blocked, m.Strays, m.InFlight, m.InFlightByte, m.Assigned,
