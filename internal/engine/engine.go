@@ -49,6 +49,9 @@ type Engine struct {
 	stopped    bool
 	seen       map[command.Digest]struct{} // scratch of form
 
+	fetchFaultErr error // the last one
+	fetchFaultAt  time.Time
+
 	commit sync.Mutex // one offset commit at a time
 }
 
@@ -91,14 +94,15 @@ func (e *Engine) Run(ctx context.Context) error {
 	for range e.cfg.Writers {
 		e.wg.Go(e.writer)
 	}
-	offsets, stopOffsets := context.WithCancel(e.ctx)
+	beside, stopBeside := context.WithCancel(e.ctx)
 	var background sync.WaitGroup
-	background.Go(func() { e.commitOffsets(offsets) })
+	background.Go(func() { e.commitOffsets(beside) })
+	background.Go(func() { e.probe(beside) })
 
 	err := e.poll(ctx)
 	e.log.Info("stopping: no more fetches", "drain", e.cfg.Drain)
 	e.drain(e.intake, nil)
-	stopOffsets()
+	stopBeside()
 	background.Wait()
 
 	e.cancel()
@@ -107,11 +111,26 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.lanesReady.Broadcast()
 	e.unitsReady.Broadcast()
 	e.mu.Unlock()
-	e.wg.Wait()
+	e.awaitWorkers()
 	if leave := e.leave(); leave != nil && err == nil {
 		e.log.Warn("the group was not left in order; its coordinator will notice after the session timeout", "error", leave)
 	}
 	return err
+}
+
+// awaitWorkers waits for the engine's goroutines. A decision that ignores its context is not waited for: whatever it
+// decides is not committed any more.
+func (e *Engine) awaitWorkers() {
+	ended := make(chan struct{})
+	go func() {
+		e.wg.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(2 * time.Second):
+		e.log.Warn("a decision does not end although its context was cancelled; it is left behind")
+	}
 }
 
 func (e *Engine) leave() error {

@@ -118,7 +118,6 @@ func (e *Engine) take(fetches kgo.Fetches) (n int, err error) {
 	if n = fetches.NumRecords(); n == 0 {
 		return 0, err
 	}
-	e.health.Report(intakePart, nil)
 	tasks := make([]task, n)
 	now := time.Now()
 	i := 0
@@ -187,6 +186,8 @@ func (e *Engine) fetchFault(partition int32, err error) error {
 		e.fault(fmt.Sprintf("partition-%d", partition), err)
 		return nil
 	}
-	e.fault(intakePart, err)
+	e.mu.Lock()
+	e.fetchFaultErr, e.fetchFaultAt = fmt.Errorf("fetch of partition %d: %w", partition, err), time.Now()
+	e.mu.Unlock()
 	return nil
 }
