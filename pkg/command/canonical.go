@@ -49,8 +49,9 @@ type canonicaliser struct {
 
 // member is a member of an object, by its place in out.
 type member struct {
-	name, nameEnd int // within the quotes
-	end           int // after the value
+	name, nameEnd int  // within the quotes
+	end           int  // after the value
+	escaped       bool // the name holds escapes
 }
 
 var canonicalisers = sync.Pool{New: func() any { return new(canonicaliser) }}
@@ -143,6 +144,7 @@ func (c *canonicaliser) object(depth int) bool {
 			return false
 		}
 		m.nameEnd = len(c.out) - 1
+		m.escaped = bytes.IndexByte(c.out[m.name:m.nameEnd], '\\') >= 0
 		c.space()
 		if c.peek() != ':' {
 			return c.fail("has no ':' after a member name")
@@ -201,7 +203,7 @@ func (c *canonicaliser) sort(start int, members []member) bool {
 // compare orders members by the bytes of their decoded names.
 func (c *canonicaliser) compare(a, b member) int {
 	x, y := c.out[a.name:a.nameEnd], c.out[b.name:b.nameEnd]
-	if bytes.IndexByte(x, '\\') < 0 && bytes.IndexByte(y, '\\') < 0 {
+	if !a.escaped && !b.escaped {
 		return bytes.Compare(x, y)
 	}
 	for len(x) > 0 && len(y) > 0 {

@@ -3,6 +3,7 @@ package command
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 )
 
 // Fingerprint tells whether two commands under one request ID are the same
@@ -22,12 +23,8 @@ func Fingerprint(typ string, a Aggregate, owner, space, caller string, body []by
 // nothing is copied.
 func (c *canonicaliser) fingerprint(parts []string, body []byte) Digest {
 	label := labelJSON
-	room := len(labelRefused) + binary.MaxVarintLen64
-	for _, part := range parts {
-		room += len(part) + binary.MaxVarintLen64
-	}
-	room += binary.MaxVarintLen64
-	c.out = append(c.out[:0], make([]byte, room)...)
+	room := roomFor(parts)
+	c.out = slices.Grow(c.out[:0], room+len(body))[:room]
 	// No larger body is ever decided on, so its form does not matter.
 	if len(body) > MaxBody || !c.text(body) {
 		label = labelBytes
@@ -39,15 +36,22 @@ func (c *canonicaliser) fingerprint(parts []string, body []byte) Digest {
 // refusedFingerprint is the fingerprint of a command whose own facts are in
 // doubt. It equals no other command's, so that a final outcome never answers it.
 func (c *canonicaliser) refusedFingerprint(parts []string, body []byte) Digest {
-	c.out = c.out[:0]
+	room := roomFor(parts)
+	c.out = append(slices.Grow(c.out[:0], room+len(body))[:room], body...)
+	return c.frame(labelRefused, parts, room)
+}
+
+// roomFor returns what a label, the parts and the length of a body take at most.
+func roomFor(parts []string) int {
 	room := len(labelRefused) + 2*binary.MaxVarintLen64
 	for _, part := range parts {
 		room += len(part) + binary.MaxVarintLen64
 	}
-	c.out = append(append(c.out, make([]byte, room)...), body...)
-	return c.frame(labelRefused, parts, room)
+	return room
 }
 
+// frame hashes label and parts, and what stands in c.out from room on as last
+// part.
 func (c *canonicaliser) frame(label string, parts []string, room int) Digest {
 	var stack [frameSize]byte
 	head := appendPart(stack[:0], label)

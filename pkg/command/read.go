@@ -95,11 +95,12 @@ func (e *envelope) read(r *Record) (fault string) {
 		return "has no value"
 	}
 	switch {
-	case media == nil && !marked, isMedia(media, contentTypeStructured):
+	case string(media) == contentTypeJSON, media == nil && marked:
+	case media == nil, isMedia(media, contentTypeStructured):
 		return e.readStructured(r.Value)
 	case hasPrefixFold(media, "application/cloudevents"):
 		return fmt.Sprintf("has content type %q, which is not understood", cut(media))
-	case media != nil && !isJSONMedia(media):
+	case !isJSONMedia(media):
 		e.bodyFault = Errorf(CodeInvalidBody, "body has content type %q; it must be %s", cut(media), contentTypeJSON)
 	}
 	e.body = r.Value
@@ -336,21 +337,23 @@ func validTrace[T string | []byte](v T) bool {
 
 // isMedia reports whether v is the media type want, parameters aside.
 func isMedia(v []byte, want string) bool {
-	if i := bytes.IndexByte(v, ';'); i >= 0 {
-		v = v[:i]
-	}
-	return strings.EqualFold(string(bytes.TrimSpace(v)), want)
+	return strings.EqualFold(string(mediaType(v)), want)
 }
 
+// isJSONMedia reports whether v is application/json or application/…+json.
 func isJSONMedia(v []byte) bool {
-	if string(v) == contentTypeJSON || isMedia(v, contentTypeJSON) {
-		return true
+	v = mediaType(v)
+	if !hasPrefixFold(v, "application/") {
+		return false
 	}
-	if i := bytes.IndexByte(v, ';'); i >= 0 {
-		v = v[:i]
-	}
-	v = bytes.TrimSpace(v)
-	return hasPrefixFold(v, "application/") && len(v) > len("application/+json") && strings.EqualFold(string(v[len(v)-5:]), "+json")
+	v = v[len("application/"):]
+	return strings.EqualFold(string(v), "json") || len(v) > 5 && strings.EqualFold(string(v[len(v)-5:]), "+json")
+}
+
+// mediaType cuts the parameters off.
+func mediaType(v []byte) []byte {
+	v, _, _ = bytes.Cut(v, []byte{';'})
+	return bytes.TrimSpace(v)
 }
 
 func hasPrefixFold(v []byte, want string) bool {
