@@ -147,7 +147,9 @@ func (c *committer) try(ctx context.Context, g group) error {
 		c.committed = true
 		return nil
 	}
-	switch kind := classify(err); kind {
+	kind := classify(err)
+	c.store.log.DebugContext(ctx, "group rolled back", "units", len(g.units), "class", kind, "error", err)
+	switch kind {
 	case raced:
 		return c.afterRace(ctx, g, err)
 	case again:
@@ -239,6 +241,18 @@ func (c *committer) encode(g group) {
 	c.encodeClaims(g.sweep)
 	c.encodeReplaced()
 	c.encodeReleases()
+	c.encodeRows()
+	c.encodeSnapshots()
+	p.execute(commit)
+	p.sync()
+}
+
+// encodeRows copies the units by stream, the rows of each in the order of their decisions and so of their versions.
+func (c *committer) encodeRows() {
+	p := c.pipe
+	if !slices.ContainsFunc(p.order, func(unit int) bool { return len(c.units[unit].Rows) > 0 }) {
+		return // snapshots alone
+	}
 	p.beginCopy(copyRows)
 	for _, unit := range p.order {
 		for i := range c.units[unit].Rows {
@@ -247,9 +261,6 @@ func (c *committer) encode(g group) {
 		}
 	}
 	p.endCopy()
-	c.encodeSnapshots()
-	p.execute(commit)
-	p.sync()
 }
 
 func (c *committer) encodeClaims(sweep bool) {

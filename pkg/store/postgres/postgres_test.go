@@ -8,7 +8,9 @@ import (
 	"github.com/seed54173720/writ/pkg/store/storetest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	pgtest.Main(m, pgtest.Settings{"shared_buffers": "256MB", "max_wal_size": "8GB"}) // as the benchmark wants it
+}
 
 // open returns a store in an empty schema of its own.
 func open(tb testing.TB) *postgres.Store {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/seed54173720/writ/pkg/command"
 	"github.com/seed54173720/writ/pkg/keys"
 	"github.com/seed54173720/writ/pkg/store"
@@ -78,24 +80,27 @@ func (s *Store) Snapshots(ctx context.Context, f func(*store.Snapshot) error) er
 	})
 }
 
-// stream runs a statement over a whole table and calls f for each row. If f fails the rest of the answer is not
+// readAtLeisure lets the planner read a table from end to end and sort it in a fair amount of memory, which sessions
+// otherwise forbid; a plan is made for the table as it is.
+const readAtLeisure = `set local enable_seqscan = on; set local work_mem = '64MB'; set local plan_cache_mode = force_custom_plan`
+
+// stream runs a statement over a whole table and calls f for each row. If f fails, the rest of the answer is not
 // read: the connection is closed instead.
 func (s *Store) stream(ctx context.Context, what string, statement statement, f func(*columns) error, params ...[]byte) error {
-	conn, err := s.pool.Acquire(ctx)
-	if err != nil {
-		return fmt.Errorf("store: %s: %w", what, err)
-	}
-	defer conn.Release()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var stop error
-	err = query(ctx, conn.Conn(), statement, func(values [][]byte) error {
-		stop = f(&columns{values: values})
-		if stop != nil {
-			cancel()
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, readAtLeisure, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
 		}
-		return stop
-	}, params...)
+		return query(ctx, tx.Conn(), statement, func(values [][]byte) error {
+			if stop = f(&columns{values: values}); stop != nil {
+				cancel()
+			}
+			return stop
+		}, params...)
+	})
 	if stop != nil {
 		err = stop
 	}

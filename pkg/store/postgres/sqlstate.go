@@ -18,6 +18,10 @@ const (
 	refused              // the data of some row cannot be stored
 )
 
+var classes = [...]string{"fault", "raced", "again", "blocked", "refused"}
+
+func (c class) String() string { return classes[c] }
+
 const undefinedTable = "42P01"
 
 // states gives SQLSTATEs their class, by code or by their first two characters. What is not here is a fault.

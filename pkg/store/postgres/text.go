@@ -1,7 +1,7 @@
 package postgres
 
 import (
-	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -11,12 +11,10 @@ import (
 	"github.com/seed54173720/writ/pkg/store"
 )
 
-// This file holds the JSON of the text columns. It is written by hand, since every committed row passes here. What the
-// application wrote (the data of events, results) stands verbatim as the last member of its object, so that it comes
-// back to the byte, white space around it included; the rest is read by encoding/json. An absent member is the zero
-// value; nothing at all is null.
-
-const dataMember = `,"data":`
+// This file holds the JSON of the text columns. It is written and read by hand, since every committed row passes here:
+// one exact form, without white space, members in this order, those without a value left out. What the application
+// wrote (the data of events, results) stands verbatim as the last member of its object and comes back to the byte.
+// It MUST be JSON; the store does not look. Nothing at all is null.
 
 func appendEvents(dst []byte, events []command.Event) []byte {
 	if len(events) == 0 {
@@ -31,7 +29,7 @@ func appendEvents(dst []byte, events []command.Event) []byte {
 		dst = append(dst, `,"revision":`...)
 		dst = strconv.AppendInt(dst, int64(e.Revision), 10)
 		if len(e.Data) > 0 {
-			dst = append(dst, dataMember...)
+			dst = append(dst, `,"data":`...)
 			dst = append(dst, e.Data...)
 		}
 		dst = append(dst, '}')
@@ -53,7 +51,7 @@ func parseEvents(text []byte) ([]command.Event, error) {
 		e.Type = c.quoted()
 		c.must(`,"revision":`)
 		e.Revision = c.number()
-		if c.has(dataMember) {
+		if c.has(`,"data":`) {
 			e.Data = slices.Clone(c.value())
 		}
 		c.must(`}`)
@@ -64,14 +62,6 @@ func parseEvents(text []byte) ([]command.Event, error) {
 	}
 	c.must(`]`)
 	return events, c.end()
-}
-
-// keyText is one key in the columns keys_taken and keys_released.
-type keyText struct {
-	System    bool   `json:"system"`
-	Tenant    string `json:"tenant"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
 }
 
 func appendKeys(dst []byte, ks []keys.Key) []byte {
@@ -86,7 +76,7 @@ func appendKeys(dst []byte, ks []keys.Key) []byte {
 		dst = appendQuoted(dst, k.Namespace)
 		dst = append(dst, `,"name":`...)
 		dst = appendQuoted(dst, k.Name)
-		dst = appendMember(dst, ',', "tenant", k.Tenant)
+		dst = appendMember(dst, `,"tenant":`, k.Tenant)
 		if k.System {
 			dst = append(dst, `,"system":true`...)
 		}
@@ -100,53 +90,40 @@ func parseKeys(text []byte) ([]keys.Key, error) {
 	if text == nil {
 		return nil, nil
 	}
-	var parsed []keyText
-	if err := json.Unmarshal(text, &parsed); err != nil {
-		return nil, err
+	c := cursor{rest: text}
+	var ks []keys.Key
+	c.must(`[`)
+	for {
+		var k keys.Key
+		c.must(`{"namespace":`)
+		k.Namespace = c.quoted()
+		c.must(`,"name":`)
+		k.Name = c.quoted()
+		if c.has(`,"tenant":`) {
+			k.Tenant = c.quoted()
+		}
+		k.System = c.has(`,"system":true`)
+		c.must(`}`)
+		ks = append(ks, k)
+		if c.err != nil || !c.has(`,`) {
+			break
+		}
 	}
-	ks := make([]keys.Key, len(parsed))
-	for i, k := range parsed {
-		ks[i] = keys.Key(k)
-	}
-	return ks, nil
-}
-
-// errorText is the member error of the column answer.
-type errorText struct {
-	Code    command.Code      `json:"code"`
-	Message string            `json:"message"`
-	Fields  map[string]string `json:"fields"`
+	c.must(`]`)
+	return ks, c.end()
 }
 
 func appendAnswer(dst []byte, e *command.Error, result []byte) []byte {
-	if e == nil && len(result) == 0 {
+	switch {
+	case e == nil && len(result) == 0:
 		return dst
-	}
-	dst = append(dst, '{')
-	if e != nil {
-		dst = append(dst, `"error":{"code":`...)
-		dst = appendQuoted(dst, string(e.Code))
-		dst = appendMember(dst, ',', "message", e.Message)
-		if len(e.Fields) > 0 {
-			dst = append(dst, `,"fields":`...)
-			separator := byte('{')
-			for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
-				dst = append(dst, separator)
-				dst = appendQuoted(dst, name)
-				dst = append(dst, ':')
-				dst = appendQuoted(dst, e.Fields[name])
-				separator = ','
-			}
-			dst = append(dst, '}')
-		}
-		dst = append(dst, '}')
-	}
-	if len(result) > 0 {
-		if e != nil {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `"result":`...)
-		dst = append(dst, result...)
+	case len(result) == 0:
+		dst = appendError(append(dst, `{"error":`...), e)
+	case e == nil:
+		dst = append(append(dst, `{"result":`...), result...)
+	default:
+		dst = appendError(append(dst, `{"error":`...), e)
+		dst = append(append(dst, `,"result":`...), result...)
 	}
 	return append(dst, '}')
 }
@@ -158,11 +135,7 @@ func parseAnswer(text []byte) (e *command.Error, result []byte, err error) {
 	c := cursor{rest: text}
 	c.must(`{`)
 	if c.has(`"error":`) {
-		var parsed errorText
-		if err := json.Unmarshal(c.value(), &parsed); err != nil {
-			return nil, nil, err
-		}
-		e = &command.Error{Code: parsed.Code, Message: parsed.Message, Fields: parsed.Fields}
+		e = c.error()
 		c.has(`,`)
 	}
 	if c.has(`"result":`) {
@@ -172,14 +145,46 @@ func parseAnswer(text []byte) (e *command.Error, result []byte, err error) {
 	return e, result, c.end()
 }
 
-// metaText is the column meta.
-type metaText struct {
-	CorrelationID  string `json:"correlationId"`
-	CausationID    string `json:"causationId"`
-	TraceParent    string `json:"traceParent"`
-	ReplyTo        string `json:"replyTo"`
-	ReplyPartition *int32 `json:"replyPartition"` // absent: by key
-	Stage          string `json:"stage"`
+func appendError(dst []byte, e *command.Error) []byte {
+	dst = append(dst, `{"code":`...)
+	dst = appendQuoted(dst, string(e.Code))
+	dst = append(dst, `,"message":`...)
+	dst = appendQuoted(dst, e.Message)
+	if len(e.Fields) > 0 {
+		dst = append(dst, `,"fields":`...)
+		separator := byte('{')
+		for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
+			dst = append(dst, separator)
+			dst = appendQuoted(dst, name)
+			dst = append(dst, ':')
+			dst = appendQuoted(dst, e.Fields[name])
+			separator = ','
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, '}')
+}
+
+func (c *cursor) error() *command.Error {
+	e := &command.Error{}
+	c.must(`{"code":`)
+	e.Code = command.Code(c.quoted())
+	c.must(`,"message":`)
+	e.Message = c.quoted()
+	if c.has(`,"fields":{`) {
+		e.Fields = make(map[string]string)
+		for {
+			name := c.quoted()
+			c.must(`:`)
+			e.Fields[name] = c.quoted()
+			if c.err != nil || !c.has(`,`) {
+				break
+			}
+		}
+		c.must(`}`)
+	}
+	c.must(`}`)
+	return e
 }
 
 func appendMeta(dst []byte, m *store.Meta) []byte {
@@ -187,59 +192,60 @@ func appendMeta(dst []byte, m *store.Meta) []byte {
 		return dst
 	}
 	at := len(dst)
-	dst = appendMember(dst, ',', "correlationId", m.CorrelationID)
-	dst = appendMember(dst, ',', "causationId", m.CausationID)
-	dst = appendMember(dst, ',', "traceParent", m.TraceParent)
-	if m.ReplyTo != "" {
-		dst = appendMember(dst, ',', "replyTo", m.ReplyTo)
-		if m.ReplyPartition != -1 {
-			dst = append(dst, `,"replyPartition":`...)
-			dst = strconv.AppendInt(dst, int64(m.ReplyPartition), 10)
-		}
+	dst = appendMember(dst, `,"correlationId":`, m.CorrelationID)
+	dst = appendMember(dst, `,"causationId":`, m.CausationID)
+	dst = appendMember(dst, `,"traceParent":`, m.TraceParent)
+	dst = appendMember(dst, `,"replyTo":`, m.ReplyTo)
+	if m.ReplyTo != "" && m.ReplyPartition != -1 {
+		dst = append(dst, `,"replyPartition":`...)
+		dst = strconv.AppendInt(dst, int64(m.ReplyPartition), 10)
 	}
 	if m.Stage != command.StageCommitted {
-		dst = appendMember(dst, ',', "stage", m.Stage.String())
+		dst = appendMember(dst, `,"stage":`, m.Stage.String())
 	}
 	dst[at] = '{'
 	return append(dst, '}')
 }
 
-func parseMeta(text []byte) (store.Meta, error) {
+func parseMeta(text []byte) (m store.Meta, err error) {
 	if text == nil {
-		return store.Meta{}, nil
-	}
-	var parsed metaText
-	if err := json.Unmarshal(text, &parsed); err != nil {
-		return store.Meta{}, err
-	}
-	m := store.Meta{
-		CorrelationID: parsed.CorrelationID,
-		CausationID:   parsed.CausationID,
-		TraceParent:   parsed.TraceParent,
-		ReplyTo:       parsed.ReplyTo,
-	}
-	if parsed.ReplyPartition != nil {
-		m.ReplyPartition = *parsed.ReplyPartition
-	} else if m.ReplyTo != "" {
-		m.ReplyPartition = -1
-	}
-	if parsed.Stage == "" {
 		return m, nil
 	}
-	var err error
-	m.Stage, err = command.ParseStage(parsed.Stage)
-	return m, err
+	c := cursor{rest: text}
+	c.must(`{`)
+	m.CorrelationID = c.member(`"correlationId":`)
+	m.CausationID = c.member(`"causationId":`)
+	m.TraceParent = c.member(`"traceParent":`)
+	if m.ReplyTo = c.member(`"replyTo":`); m.ReplyTo != "" {
+		m.ReplyPartition = -1
+	}
+	if c.has(`"replyPartition":`) {
+		m.ReplyPartition = int32(c.number())
+		c.has(`,`)
+	}
+	if stage := c.member(`"stage":`); stage != "" {
+		m.Stage, err = command.ParseStage(stage)
+	}
+	c.must(`}`)
+	return m, errors.Join(err, c.end())
 }
 
-// appendMember appends separator, name and value where there is a value.
-func appendMember(dst []byte, separator byte, name, value string) []byte {
+// appendMember appends a member, named with its comma, quotes and colon, where it has a value.
+func appendMember(dst []byte, name, value string) []byte {
 	if value == "" {
 		return dst
 	}
-	dst = append(dst, separator, '"')
-	dst = append(dst, name...)
-	dst = append(dst, `":`...)
-	return appendQuoted(dst, value)
+	return appendQuoted(append(dst, name...), value)
+}
+
+// member reads a member that appendMember wrote, and the comma after it.
+func (c *cursor) member(name string) string {
+	if !c.has(name) {
+		return ""
+	}
+	value := c.quoted()
+	c.has(`,`)
+	return value
 }
 
 // appendQuoted appends s as a JSON string. NUL and invalid UTF-8 pass as they are: the server refuses them, and the
