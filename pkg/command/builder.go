@@ -150,11 +150,8 @@ func (b *Builder) Build() (*Command, error) {
 	if !c.expires.IsZero() {
 		c.expires = c.expires.UTC().Truncate(time.Microsecond)
 	}
-	for name, at := range map[string]time.Time{"time": c.time, "expirytime": c.expires} {
-		if y := at.Year(); y < 1 || y > 9999 {
-			refuse(name, "is outside the years 1 to 9999")
-		}
-	}
+	refuse("time", checkTime(c.time))
+	refuse("expirytime", checkTime(c.expires))
 	if c.hasExpected && c.expected < 0 {
 		refuse("expectedversion", "is negative")
 	}

@@ -40,7 +40,8 @@ const (
 )
 
 // Record writes d to dst: the original's key, value and headers as they are, and
-// after them headers that begin with "writ_". Key and value alias the original.
+// after them headers that begin with "writ_". Key and value alias the original;
+// dst MUST NOT be the original or share its headers.
 func (d *DeadLetter) Record(dst *Record) {
 	dst.reset()
 	dst.Key, dst.Value = d.Original.Key, d.Original.Value

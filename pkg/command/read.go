@@ -34,8 +34,8 @@ func (r *Refusal) Error() string { return r.Err.Error() }
 func Read(dst *Command, context string, r *Record) *Refusal {
 	*dst = Command{}
 	var e envelope
-	if fault := e.read(r); fault != "" {
-		return e.refuse(Errorf(CodeUnreadable, "record %s", fault))
+	if err := e.read(r); err != nil {
+		return e.refuse(err)
 	}
 	if err := e.identify(dst, context); err != nil {
 		return e.refuse(err)
@@ -72,9 +72,8 @@ type set uint32
 func (s *set) add(a attribute)     { *s |= 1 << a }
 func (s set) has(a attribute) bool { return s&(1<<a) != 0 }
 
-// read finds the mode of r and takes its attributes. It says what is wrong if
-// there is no envelope.
-func (e *envelope) read(r *Record) (fault string) {
+// read finds the mode of r and takes its attributes.
+func (e *envelope) read(r *Record) *Error {
 	var media []byte
 	marked := false
 	for i := range r.Headers {
@@ -86,25 +85,28 @@ func (e *envelope) read(r *Record) (fault string) {
 			}
 		} else if h.Key == contentType && h.Value != nil {
 			if media != nil && !bytes.Equal(media, h.Value) {
-				return "has two content types"
+				return fieldError(CodeContradiction, contentType, "is stated with two values")
 			}
 			media = h.Value
 		}
 	}
 	if r.Value == nil {
-		return "has no value"
+		return Errorf(CodeUnreadable, "record has no value")
 	}
 	switch {
 	case string(media) == contentTypeJSON, media == nil && marked:
 	case media == nil, isMedia(media, contentTypeStructured):
-		return e.readStructured(r.Value)
+		if fault := e.readStructured(r.Value); fault != "" {
+			return Errorf(CodeUnreadable, "record is no CloudEvent in JSON: it %s", fault)
+		}
+		return nil
 	case hasPrefixFold(media, "application/cloudevents"):
-		return fmt.Sprintf("has content type %q, which is not understood", cut(media))
+		return Errorf(CodeUnreadable, "record has content type %q, which is not understood", cut(media))
 	case !isJSONMedia(media):
 		e.bodyFault = Errorf(CodeInvalidBody, "body has content type %q; it must be %s", cut(media), contentTypeJSON)
 	}
 	e.body = r.Value
-	return ""
+	return nil
 }
 
 func (e *envelope) put(a attribute, value []byte) {
@@ -316,10 +318,20 @@ func readTime(v []byte) (at time.Time, fault string) {
 		return time.Time{}, rule
 	}
 	at = at.UTC().Truncate(time.Microsecond)
-	if y := at.Year(); y < 1 || y > 9999 || at.IsZero() {
-		return time.Time{}, "is outside the years 1 to 9999"
+	if fault := checkTime(at); fault != "" || at.IsZero() {
+		return time.Time{}, yearRule
 	}
 	return at, ""
+}
+
+const yearRule = "is outside the years 1 to 9999"
+
+// checkTime says what is wrong with a time, or "". RFC 3339 has no other years.
+func checkTime(at time.Time) string {
+	if y := at.Year(); y < 1 || y > 9999 {
+		return yearRule
+	}
+	return ""
 }
 
 // validTrace reports whether v is a traceparent of the W3C's version 00.

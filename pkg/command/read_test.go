@@ -138,7 +138,7 @@ func TestRefusedRecordsSayWhy(t *testing.T) {
 		{"no source", binary(without(least(), "ce_source")), CodeUnreadable, false, "source is missing"},
 		{"no type", binary(without(least(), "ce_type")), CodeUnreadable, false, "type is missing"},
 		{"JSON without attributes", Record{Value: body, Headers: headers("content-type: application/json")}, CodeUnreadable, false, "specversion is missing"},
-		{"two content types", binary(least("content-type: application/json", "content-type: text/plain")), CodeUnreadable, false, "two content types"},
+		{"two content types", binary(least("content-type: application/json", "content-type: text/plain")), CodeContradiction, false, "content-type is stated"},
 		{"batch", Record{Value: []byte("[]"), Headers: headers("content-type: application/cloudevents-batch+json")}, CodeUnreadable, false, "batch"},
 		{"envelope cut short", Record{Value: event(`,"data":{`)[:100]}, CodeUnreadable, false, "ends within"},
 		{"envelope with a tail", Record{Value: append(event(`,"data":{}`), '1')}, CodeUnreadable, false, "after the object"},

@@ -11,9 +11,9 @@ type Header struct {
 	Value []byte
 }
 
-// Record is a Kafka record as far as this package knows one. What this package
-// writes into a Record does not alias its earlier contents, except that the
-// space of Headers is used again.
+// Record is a Kafka record as far as this package knows one. Methods that write
+// one overwrite all of it and use the space of Headers again; the bytes that they
+// put there may be shared, and the caller MUST NOT change them.
 type Record struct {
 	Key     []byte
 	Value   []byte
@@ -56,7 +56,8 @@ func (c *Command) Record(dst *Record) {
 	}
 }
 
-// StructuredRecord writes c to dst as a CloudEvent in structured mode.
+// StructuredRecord writes c to dst as a CloudEvent in structured mode. The body
+// must be JSON, as that of a built command is.
 func (c *Command) StructuredRecord(dst *Record) {
 	dst.reset()
 	dst.Key = []byte(c.Aggregate().String())

@@ -11,7 +11,7 @@ func (e *envelope) readStructured(value []byte) (fault string) {
 	headers := *e
 	*e = envelope{}
 	if fault := e.members(&s); fault != "" {
-		return "is no CloudEvent in JSON: it " + fault
+		return fault
 	}
 	for a := range attributes {
 		if headers.value[a] == nil {
