@@ -88,6 +88,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer e.producer.Close()
 	defer e.intake.CloseAllowingRebalance()
 
+	e.health.Report(groupPart, errors.New("not yet a member of the consumer group"))
 	for range e.cfg.Deciders {
 		e.wg.Go(e.decider)
 	}
@@ -180,4 +181,5 @@ const (
 	intakePart  = "kafka"
 	lettersPart = "dead-letters"
 	offsetsPart = "offsets"
+	groupPart   = "group"
 )

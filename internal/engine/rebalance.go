@@ -73,6 +73,7 @@ func replyPartitioner() kgo.Partitioner {
 func (e *Engine) assigned(_ context.Context, _ *kgo.Client, topics map[string][]int32) {
 	ids := topics[e.topic]
 	if len(ids) == 0 {
+		e.health.Report(groupPart, nil) // there are more members than partitions
 		return
 	}
 	var topicID [16]byte
@@ -95,6 +96,7 @@ func (e *Engine) assigned(_ context.Context, _ *kgo.Client, topics map[string][]
 		e.partitions[id] = newPartition(id, topicID, e.cfg.CacheBytes)
 	}
 	e.metrics.Assigned.Set(float64(len(e.partitions)))
+	e.health.Report(groupPart, nil)
 	e.log.Info("partitions assigned", "topic", e.topic, "partitions", ids)
 }
 

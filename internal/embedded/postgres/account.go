@@ -87,6 +87,18 @@ func (a *account) own(path string) error {
 	return os.Lchown(path, int(a.cred.Uid), int(a.cred.Gid))
 }
 
+// PassageError says that the server cannot get to its directory: this process is root, and the user whom the server runs
+// as cannot enter one of the directory's parents.
+type PassageError struct {
+	User string
+	Dir  string // the first that stops it
+}
+
+func (e *PassageError) Error() string {
+	return fmt.Sprintf("postgres does not run as root, and user %s, whom it runs as instead, cannot enter directory %s: choose a data directory elsewhere, or allow passage with chmod o+x %s",
+		e.User, e.Dir, e.Dir)
+}
+
 // mustEnter checks that the account can get to the directory, and names the parent that stops
 // it. It tries rather than reads modes: ACLs and mounts have a say too.
 func (a *account) mustEnter(d directory, b binaries) error {
@@ -108,8 +120,7 @@ func (a *account) mustEnter(d directory, b binaries) error {
 	for part := range strings.SplitSeq(strings.TrimPrefix(d.path, "/"), "/") {
 		at = filepath.Join(at, part)
 		if err := enter(at); err != nil {
-			return fmt.Errorf("postgres does not run as root, and user %s, whom it runs as instead, cannot enter directory %s: choose a data directory elsewhere, or allow passage with chmod o+x %s",
-				a.name, at, at)
+			return &PassageError{User: a.name, Dir: at}
 		}
 	}
 	return nil
