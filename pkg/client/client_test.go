@@ -168,13 +168,7 @@ func TestAnswerThatOvertakesTheAcknowledgementIsHeld(t *testing.T) {
 		r.Send(c, c.Reply(command.Rejected, "name-taken"))
 	})
 	go func() {
-		held := poll(t, func() bool {
-			c.waits.mu.Lock()
-			defer c.waits.mu.Unlock()
-			list := c.waits.byID["r"]
-			return len(list) == 1 && len(list[0].held) == 1
-		})
-		if !held {
+		if !poll(t, func() bool { return c.waiting("r", holds) }) {
 			t.Error("the answer was not held")
 		}
 		fault.Remove()
@@ -195,12 +189,7 @@ func TestFinalAnswerIsTakenThoughTheAcknowledgementIsLost(t *testing.T) {
 	ctx, cancel := context.WithCancel(within(t, 30*time.Second))
 	defer cancel()
 	go func() {
-		poll(t, func() bool {
-			c.waits.mu.Lock()
-			defer c.waits.mu.Unlock()
-			list := c.waits.byID["r"]
-			return len(list) == 1 && len(list[0].held) > 0
-		})
+		poll(t, func() bool { return c.waiting("r", holds) })
 		cancel()
 	}()
 	reply, err := c.Send(ctx, build(t, contextName, "r", "b"))
@@ -262,11 +251,12 @@ func TestSendSaysWhetherTheCommandMayHaveBeenSent(t *testing.T) {
 		cfg    Config
 		cmd    func(*command.Builder) *command.Builder
 		ctx    time.Duration
+		until  func(*wait) bool // and then ctx is cancelled
 		kind   error
 		cause  error
 		says   string
 	}{
-		{name: "no answer in time", ctx: 300 * time.Millisecond, kind: ErrUnknownOutcome, cause: context.DeadlineExceeded, says: "accepted as said.commands/"},
+		{name: "cancelled once it was accepted", ctx: 30 * time.Second, until: known, kind: ErrUnknownOutcome, cause: context.Canceled, says: "accepted as said.commands/"},
 		{name: "no acknowledgement in time", break_: block, ctx: 300 * time.Millisecond, kind: ErrUnknownOutcome, cause: context.DeadlineExceeded, says: "not acknowledged"},
 		{name: "no time left", ctx: -1, kind: ErrNotSent, cause: context.DeadlineExceeded},
 		{name: "too large for the topic", ctx: 30 * time.Second, kind: ErrNotSent, cause: kerr.MessageTooLarge,
@@ -321,7 +311,15 @@ func TestSendSaysWhetherTheCommandMayHaveBeenSent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = c.Send(within(t, test.ctx), cmd)
+			ctx, cancel := context.WithCancel(within(t, test.ctx))
+			defer cancel()
+			if test.until != nil {
+				go func() {
+					poll(t, func() bool { return c.waiting("r-77", test.until) })
+					cancel()
+				}()
+			}
+			_, err = c.Send(ctx, cmd)
 			if !errors.Is(err, test.kind) || test.cause != nil && !errors.Is(err, test.cause) {
 				t.Fatalf("Send: %v; want %v because of %v", err, test.kind, test.cause)
 			}
@@ -581,6 +579,16 @@ func within(t *testing.T, d time.Duration) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// waiting reports whether the request is waited for in a state that is told.
+func (c *Client) waiting(requestID string, is func(*wait) bool) bool {
+	c.waits.mu.Lock()
+	defer c.waits.mu.Unlock()
+	return slices.ContainsFunc(c.waits.byID[requestID], is)
+}
+
+func known(w *wait) bool { return w.known }
+func holds(w *wait) bool { return len(w.held) > 0 }
 
 // poll asks until the answer is yes, for half a minute.
 func poll(t *testing.T, is func() bool) bool {
