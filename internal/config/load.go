@@ -100,7 +100,9 @@ type loader struct {
 	faults []error
 }
 
-func (l *loader) fault(format string, args ...any) { l.faults = append(l.faults, fmt.Errorf(format, args...)) }
+func (l *loader) fault(format string, args ...any) {
+	l.faults = append(l.faults, fmt.Errorf(format, args...))
+}
 
 func (l *loader) readFile(path string) {
 	if path == "" {

@@ -87,8 +87,11 @@ func login(cfg *config.Config) (sasl.Mechanism, error) {
 // patience is how long the brokers may take to answer at the start.
 const patience = 30 * time.Second
 
-// Admin returns an administration client of brokers that have answered. Close it.
-func Admin(ctx context.Context, opts []kgo.Opt, brokers []string) (*kadm.Client, error) {
+// Admin is an administration client.
+type Admin = kadm.Client
+
+// Connect returns an administration client of brokers that have answered. Close it.
+func Connect(ctx context.Context, opts []kgo.Opt, brokers []string) (*Admin, error) {
 	client, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
