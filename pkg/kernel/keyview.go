@@ -18,6 +18,11 @@ type keyEntry struct {
 	key    keys.Key
 	read   bool
 	holder store.Holder
+
+	// What the unit's commands did to it, in finish.
+	held     bool // by this aggregate, now
+	claimed  bool // it was taken before it was ever released
+	released bool
 }
 
 // keyOp is one Reserve that was granted, or one Release.
@@ -54,37 +59,30 @@ func (e *keyEntry) another(stream command.Digest) bool {
 	return e.read && e.holder.Held && !e.holder.By(stream)
 }
 
-// net follows the granted operations of a unit's commands and says what each changes, and what they change together.
-type net struct {
-	view *keyView
-	held map[command.Digest]bool // where it differs from the store
-}
-
-func (n *net) holds(id command.Digest) bool {
-	if held, ok := n.held[id]; ok {
-		return held
+// begin makes the view follow the unit's commands from what the store holds. All keys have been read.
+func (v *keyView) begin() {
+	for i := range v.entries {
+		e := &v.entries[i]
+		e.held, e.claimed, e.released = e.holder.By(v.stream), false, false
 	}
-	e := n.view.find(id)
-	return e != nil && e.read && e.holder.By(n.view.stream)
 }
 
 // apply returns the keys that one command's operations take and release. Reserve wins over Release of the same key
 // in one decision, in whatever order they came.
-func (n *net) apply(ops []keyOp) (taken, released []keys.Key) {
+func (v *keyView) apply(ops []keyOp) (taken, released []keys.Key) {
 	for i := range ops {
 		op := &ops[i]
+		e := v.find(op.id)
 		want := !op.release || reserves(ops, op.id)
-		if n.holds(op.id) == want {
+		if e.held == want {
 			continue
 		}
-		if n.held == nil {
-			n.held = map[command.Digest]bool{}
-		}
-		n.held[op.id] = want
-		if want {
+		if e.held = want; want {
 			taken = append(taken, op.key)
+			e.claimed = e.claimed || !e.released
 		} else {
 			released = append(released, op.key)
+			e.released = true
 		}
 	}
 	return taken, released
@@ -99,15 +97,15 @@ func reserves(ops []keyOp, id command.Digest) bool {
 	return false
 }
 
-// total returns what the unit takes and releases in all.
-func (n *net) total() (take, release []keys.Key) {
-	for id, held := range n.held {
-		e := n.view.find(id)
-		was := e.read && e.holder.By(n.view.stream)
-		switch {
-		case held && !was:
+// total returns what the unit takes and releases in all. A key that was taken and given up again is in both: others
+// must not have held it meanwhile.
+func (v *keyView) total() (take, release []keys.Key) {
+	for i := range v.entries {
+		e := &v.entries[i]
+		if e.claimed {
 			take = append(take, e.key)
-		case !held && was:
+		}
+		if e.released && !e.held {
 			release = append(release, e.key)
 		}
 	}

@@ -129,13 +129,13 @@ func (k *Kernel) finish(u *Unit) {
 	}
 	u.take, u.release, u.snapshot, u.SnapshotFault = nil, nil, nil, nil
 	if len(u.keys.entries) > 0 {
-		n := net{view: &u.keys}
+		u.keys.begin()
 		for _, item := range u.Items {
 			if item.Writes() && item.Row.Outcome == command.Committed {
-				item.Row.Taken, item.Row.Released = n.apply(item.ops)
+				item.Row.Taken, item.Row.Released = u.keys.apply(item.ops)
 			}
 		}
-		u.take, u.release = n.total()
+		u.take, u.release = u.keys.total()
 	}
 	if !u.snapshotDue(k.snapshotEvery()) {
 		return

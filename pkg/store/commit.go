@@ -8,15 +8,18 @@ import (
 // Unit is what a lane commits together: commands of one aggregate that were decided in a row.
 //
 // In one Commit a stream, a request and a claimed key MUST each occur in one unit at most; rows of a unit MUST be in
-// the order of their decisions, with contiguous versions among the committed ones; Take and Release MUST be the net
-// effect of the rows' keys, and disjoint. Stores may panic where that is not so.
+// the order of their decisions, with contiguous versions among the committed ones; Take and Release MUST follow from
+// the rows' keys. Stores may panic where that is not so.
+//
+// A key that a row takes and a later one gives up is in both: it was held for a moment, in which nobody else may have
+// held it. Its net effect is none, and yet the unit MUST lose where another holds it.
 type Unit struct {
 	Stream    command.Digest
 	Aggregate command.Aggregate
 	Rows      []Row
 	Replaced  []Replaced
-	Take      []keys.Key // to be held by this aggregate, not held by it before
-	Release   []keys.Key // no effect where the aggregate does not hold the key
+	Take      []keys.Key // keys whose first change by the rows is to be taken; the aggregate did not hold them before
+	Release   []keys.Key // keys whose last change is to be released; no effect where the aggregate does not hold one
 	Snapshot  *Snapshot  // written unless a newer one stands there
 }
 

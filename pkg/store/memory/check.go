@@ -68,7 +68,7 @@ func checkReplaced(u *store.Unit) {
 	}
 }
 
-// checkKeys folds the rows' keys: what a key's first and last row agree on is the net effect.
+// checkKeys compares what the unit takes and releases with the first and the last change of each key by its rows.
 func checkKeys(u *store.Unit) {
 	first, last := map[keys.Key]bool{}, map[keys.Key]bool{} // true: taken
 	note := func(key keys.Key, taken bool) {
@@ -85,20 +85,19 @@ func checkKeys(u *store.Unit) {
 			note(key, true)
 		}
 	}
-	net := maps.Clone(last)
-	maps.DeleteFunc(net, func(key keys.Key, taken bool) bool { return first[key] != taken })
+	maps.DeleteFunc(first, func(_ keys.Key, taken bool) bool { return !taken })
+	maps.DeleteFunc(last, func(_ keys.Key, taken bool) bool { return taken })
 
-	asked := map[keys.Key]bool{}
-	for _, key := range u.Release {
-		once(u, "released key", asked, key)
-		asked[key] = false
-	}
+	take, release := map[keys.Key]bool{}, map[keys.Key]bool{}
 	for _, key := range u.Take {
-		_, released := asked[key]
-		must(!released, u, "key %s must not be both taken and released", key)
-		asked[key] = true
+		take[key] = true // twice: see check
 	}
-	must(maps.Equal(asked, net), u, "keys taken %v and released %v must be the net effect of the rows", u.Take, u.Release)
+	for _, key := range u.Release {
+		_, twice := release[key]
+		must(!twice, u, "released key %v must occur once", key)
+		release[key] = false
+	}
+	must(maps.Equal(take, first) && maps.Equal(release, last), u, "keys taken %v and released %v must follow from the rows", u.Take, u.Release)
 }
 
 // replaces reports whether the unit moves the row under request aside.

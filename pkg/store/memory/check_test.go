@@ -60,10 +60,10 @@ func TestBrokenContractPanicsAndNamesTheRule(t *testing.T) {
 		{"a refusal that takes a key", []store.Unit{unit(change(commit("a", "1", 0), func(r *store.Row) {
 			r.Outcome, r.Events, r.Taken = command.Rejected, nil, []keys.Key{key}
 		}))}, "leave the keys"},
-		{"a key taken that no row takes", []store.Unit{with(unit(commit("a", "1", 1)), func(u *store.Unit) { u.Take = []keys.Key{key} })}, "net effect"},
-		{"a key of a row that the unit does not take", []store.Unit{with(taken("a", "1"), func(u *store.Unit) { u.Take = nil })}, "net effect"},
-		{"a key released that a row takes", []store.Unit{with(taken("a", "1"), func(u *store.Unit) { u.Take, u.Release = nil, u.Take })}, "net effect"},
-		{"a key taken and released", []store.Unit{with(taken("a", "1"), func(u *store.Unit) { u.Release = u.Take })}, "both taken and released"},
+		{"a key taken that no row takes", []store.Unit{with(unit(commit("a", "1", 1)), func(u *store.Unit) { u.Take = []keys.Key{key} })}, "follow from the rows"},
+		{"a key of a row that the unit does not take", []store.Unit{with(taken("a", "1"), func(u *store.Unit) { u.Take = nil })}, "follow from the rows"},
+		{"a key released that a row takes", []store.Unit{with(taken("a", "1"), func(u *store.Unit) { u.Take, u.Release = nil, u.Take })}, "follow from the rows"},
+		{"a key taken and released", []store.Unit{with(taken("a", "1"), func(u *store.Unit) { u.Release = u.Take })}, "follow from the rows"},
 		{"a request replaced by nothing", []store.Unit{with(unit(commit("a", "2", 1)), func(u *store.Unit) { u.Replaced = []store.Replaced{replaced} })}, "new row"},
 		{"a request replaced twice", []store.Unit{with(unit(commit("a", "1", 1)), func(u *store.Unit) { u.Replaced = []store.Replaced{replaced, replaced} })}, "replaced request"},
 		{"a snapshot of another aggregate", []store.Unit{with(unit(commit("a", "1", 1)), func(u *store.Unit) { u.Snapshot = &store.Snapshot{Version: 1} })}, "snapshot"},

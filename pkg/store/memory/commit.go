@@ -94,13 +94,13 @@ func (s *Store) write(u store.Unit) {
 		row.Request = r.Aside
 		s.rows[r.Aside] = row
 	}
+	for _, key := range u.Take {
+		s.holders[key] = store.Holder{Held: true, Stream: u.Stream, Aggregate: u.Aggregate}
+	}
 	for _, key := range u.Release {
 		if s.holders[key].By(u.Stream) {
 			delete(s.holders, key)
 		}
-	}
-	for _, key := range u.Take {
-		s.holders[key] = store.Holder{Held: true, Stream: u.Stream, Aggregate: u.Aggregate}
 	}
 	stored := s.aggregates[u.Stream]
 	if stored == nil {

@@ -284,11 +284,17 @@ var keyCases = []claim{
 		w.holds(command.Aggregate{}, w.key("1"))
 		w.holds(a, w.key("2"))
 	}},
-	{"only the net effect of a unit is written", func(t *testing.T, w *world) {
+	{"a unit loses by a key that it would hold for a moment", func(t *testing.T, w *world) {
+		a, b := w.aggregate("a"), w.aggregate("b")
+		w.do(unit(taking(w.committed(b, "r1", 1), w.key("k"))))
+		// Nothing would be left of it, but it would have been held twice.
+		w.loses(store.KeyConflict, unit(taking(w.committed(a, "r2", 1), w.key("k")), releasing(w.committed(a, "r3", 2), w.key("k"))))
+		w.holds(b, w.key("k"))
+	}},
+	{"a key held for a moment is nobody's afterwards", func(t *testing.T, w *world) {
 		a, b := w.aggregate("a"), w.aggregate("b")
 		w.do(unit(taking(w.committed(b, "r1", 1), w.key("b's"))))
 		u := unit(taking(w.committed(a, "r2", 1), w.key("k")), releasing(w.committed(a, "r3", 2), w.key("k")))
-		u.Take, u.Release = nil, nil
 		w.do(u)
 		w.holds(command.Aggregate{}, w.key("k"))
 		sameRows(t, "tail", w.load(a, 1).Tail, u.Rows)
