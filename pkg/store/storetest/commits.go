@@ -124,6 +124,11 @@ var commitCases = []claim{
 			}
 		}
 	}},
+	{"a late version behind a refusal loses the unit", func(_ *testing.T, w *world) {
+		a := w.aggregate("a")
+		w.do(unit(w.committed(a, "r1", 1)))
+		w.loses(store.VersionConflict, unit(w.refused(a, "r2", command.Rejected), w.committed(a, "r3", 1)))
+	}},
 	{"a refusal takes no version and so loses none", func(_ *testing.T, w *world) {
 		a := w.aggregate("a")
 		w.do(unit(w.committed(a, "r1", 1)))
@@ -186,15 +191,16 @@ var commitCases = []claim{
 	}},
 	{"the caller keeps its memory", func(t *testing.T, w *world) {
 		a := w.aggregate("a")
-		refused := full(w.refused(a, "r1", command.Rejected))
-		row := taking(full(w.committed(a, "r2", 1)), w.key("k"))
-		u := unit(refused.Clone(), row.Clone())
+		plainRefused, plainRow := w.refused(a, "r1", command.Rejected), w.committed(a, "r2", 1)
+		refused, row := w.full(plainRefused), w.full(plainRow)
+		u := unit(w.full(plainRefused), w.full(plainRow))
 		u.Snapshot = snapshot(a, 1, 1)
 		w.do(u)
 		for i := range u.Rows {
 			scribble(&u.Rows[i])
 		}
 		clear(u.Take)
+		clear(u.Release)
 		clear(u.Snapshot.State)
 		for range 2 { // what a read gave away is the reader's, too
 			got := w.latest("r1")
@@ -217,11 +223,14 @@ var commitCases = []claim{
 	}},
 }
 
-// full is row with a result and details in its error.
-func full(row store.Row) store.Row {
+// full is row with all that it can point to, in memory that nobody else has.
+func (w *world) full(row store.Row) store.Row {
 	row.Result = []byte(`{"id":7}`)
-	if row.Error != nil {
-		row.Error = &command.Error{Code: row.Error.Code, Message: row.Error.Message, Fields: map[string]string{"name": "is taken"}}
+	if row.Outcome == command.Committed {
+		row.Events = []command.Event{{Type: "renamed", Revision: 1, Data: []byte(`{"name":"n"}`)}}
+		row.Taken, row.Released = []keys.Key{w.key("k")}, []keys.Key{w.key("nobody's")}
+	} else {
+		row.Error = &command.Error{Code: "name-taken", Message: "is taken", Fields: map[string]string{"name": "is taken"}}
 	}
 	return row
 }
