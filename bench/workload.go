@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -20,20 +19,24 @@ const minName = 40
 // workload makes commands that are all committed when they are executed in order: of each four, one creates a brand
 // and reserves its name; three are for products, chosen at random, each created by its first command.
 type workload struct {
-	random   *rand.Rand
-	products []int // commands so far, by product
-	padding  string
-	made     uint32
-	run      string // makes names and IDs differ from those of other workloads
+	random    *rand.Rand
+	products  []int  // commands so far, by product
+	padding   string // longer than a name
+	nameBytes int
+	made      uint32
+	run       string // makes names and IDs differ from those of other workloads
 }
 
 func newWorkload(o options, run string) *workload {
-	return &workload{
-		random:   rand.New(rand.NewPCG(o.seed, 0)),
-		products: make([]int, o.aggregates),
-		padding:  strings.Repeat("x", o.nameBytes),
-		run:      run,
+	w := &workload{random: rand.New(rand.NewPCG(o.seed, 0)), products: make([]int, o.aggregates), nameBytes: o.nameBytes, run: run}
+	// Names that compress like text do, or the broker's log and the fetches would be unlike any.
+	const letters = "abcdefghijklmnopqrstuvwxyz      "
+	padding := make([]byte, 64<<10)
+	for i := range padding {
+		padding[i] = letters[w.random.IntN(len(letters))]
 	}
+	w.padding = string(padding)
+	return w
 }
 
 // take makes the next n commands as records of the topic.
@@ -90,7 +93,11 @@ func (w *workload) hot(n int, topic string) ([]*kgo.Record, error) {
 	return records, nil
 }
 
-func (w *workload) padded(name string) string { return name + w.padding[len(name):] }
+// padded lengthens a name to its size. It ends with no space, which would be trimmed from the key.
+func (w *workload) padded(name string) string {
+	at := w.random.IntN(len(w.padding) - w.nameBytes)
+	return name + w.padding[at:at+w.nameBytes-len(name)-1] + "."
+}
 
 func (w *workload) record(topic, typ, subject string, body any) (*kgo.Record, error) {
 	id, err := uuid.NewV7()
