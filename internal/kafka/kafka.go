@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -17,14 +18,15 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+	"github.com/twmb/franz-go/plugin/kslog"
 
 	"github.com/seed54173720/writ/internal/config"
 )
 
-// Options returns what every client of the brokers needs to reach them. brokers takes the place of the configured ones,
-// which an embedded broker does not have.
-func Options(cfg *config.Config, brokers []string) ([]kgo.Opt, error) {
-	opts := []kgo.Opt{kgo.SeedBrokers(brokers...), kgo.ClientID(cfg.KafkaClientID)}
+// Options returns what every client of the brokers needs to reach them, and how it logs. brokers takes the place of the
+// configured ones, which an embedded broker does not have.
+func Options(cfg *config.Config, brokers []string, log *slog.Logger) ([]kgo.Opt, error) {
+	opts := []kgo.Opt{kgo.SeedBrokers(brokers...), kgo.ClientID(cfg.KafkaClientID), kgo.WithLogger(logger{kslog.New(log), log})}
 	if cfg.KafkaTLS || cfg.KafkaCAFile != "" || cfg.KafkaCertFile != "" {
 		conf, err := transport(cfg)
 		if err != nil {
@@ -40,6 +42,20 @@ func Options(cfg *config.Config, brokers []string) ([]kgo.Opt, error) {
 		opts = append(opts, kgo.SASL(login))
 	}
 	return opts, nil
+}
+
+// logger keeps what the client tells of its daily work for those who debug.
+type logger struct {
+	*kslog.Logger
+	log *slog.Logger
+}
+
+// Level implements kgo.Logger.
+func (l logger) Level() kgo.LogLevel {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		return kgo.LogLevelDebug
+	}
+	return kgo.LogLevelWarn
 }
 
 func transport(cfg *config.Config) (*tls.Config, error) {

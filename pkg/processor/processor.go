@@ -146,7 +146,7 @@ func (a *app) root() *cobra.Command {
 		return errDone
 	}
 
-	root.AddCommand(a.serveCommand(), a.migrateCommand(), a.topicsCommand(), a.showCommand(), a.brokerCommand())
+	root.AddCommand(a.serveCommand(), a.migrateCommand(), a.topicsCommand(), a.showCommand(), a.auditCommand(), a.brokerCommand())
 	if a.script != nil {
 		root.AddCommand(a.demoCommand())
 	}

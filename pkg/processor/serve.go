@@ -131,7 +131,7 @@ func (a *app) admin(ctx context.Context, brokers []string) (*kafka.Admin, []topi
 	if err != nil {
 		return nil, nil, err
 	}
-	opts, err := kafka.Options(a.cfg, brokers)
+	opts, err := kafka.Options(a.cfg, brokers, a.log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -189,7 +189,7 @@ func openStore(ctx context.Context, cfg postgres.Config) (*postgres.Store, error
 // process runs engines, one after the other, until ctx ends: one that cannot go on is followed by another, which
 // begins with what is true then.
 func (a *app) process(ctx context.Context, n *node, h *health.Health, m *metrics.Metrics) error {
-	opts, err := kafka.Options(a.cfg, n.brokers)
+	opts, err := kafka.Options(a.cfg, n.brokers, a.log)
 	if err != nil {
 		return err
 	}
