@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed54173720/writ/pkg/command"
 	"github.com/seed54173720/writ/pkg/dedupe"
+	"github.com/seed54173720/writ/pkg/kernel"
 )
 
 // answer sends each task's dead letter, where it is owed one, and its reply. A task is finished when they are
@@ -96,9 +97,16 @@ func (e *Engine) sendLetter(t *task) {
 	})
 }
 
+// usualReply is the size that most replies stay below, in bytes.
+const usualReply = 384
+
 func (e *Engine) sendReply(t *task) {
 	reply, to, partition := e.reply(t)
-	r := &kgo.Record{Topic: e.replyTopic(to), Partition: partition, Key: []byte(reply.RequestID), Value: reply.Append(nil), Headers: headers(reply.Headers(nil))}
+	var scratch [8]command.Header
+	r := &kgo.Record{
+		Topic: e.replyTopic(to), Partition: partition, Key: []byte(reply.RequestID),
+		Value: reply.Append(make([]byte, 0, usualReply)), Headers: headers(reply.Headers(scratch[:0])),
+	}
 	if to == "" || r.Topic != to {
 		r.Partition = -1
 	}
@@ -207,8 +215,8 @@ func (e *Engine) done(t *task) {
 	p.working--
 	e.commands--
 	e.bytes -= t.size
-	e.metrics.InFlight.Set(float64(e.commands))
-	e.metrics.InFlightByte.Set(float64(e.bytes))
 	p.settled()
 	e.room.Signal()
+	// Tasks of one poll share their memory: give back what this one refers to before the last of them is done.
+	t.record, t.refusal, t.cmd, t.item = nil, nil, command.Command{}, kernel.Item{}
 }

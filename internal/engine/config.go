@@ -46,7 +46,7 @@ type Config struct {
 	PartitionCommands int
 	// Window bounds how far a partition is read ahead of its oldest unfinished record, in records. Defaults to 65,536.
 	Window int
-	// CacheBytes bounds the estimated size of the cached states of one partition. Defaults to 16 MiB.
+	// CacheBytes bounds the estimated size of the cached states of one partition. Defaults to 8 MiB.
 	CacheBytes int64
 	// Linger is how long to wait before the next poll or group after a small one. Defaults to 3 ms.
 	Linger time.Duration
@@ -72,7 +72,7 @@ func (c Config) withDefaults() Config {
 	defaultTo(&c.InFlightBytes, 64<<20)
 	defaultTo(&c.PartitionCommands, max(c.InFlightCommands*3/4, 1))
 	defaultTo(&c.Window, 65_536)
-	defaultTo(&c.CacheBytes, 16<<20)
+	defaultTo(&c.CacheBytes, 8<<20)
 	defaultTo(&c.Linger, 3*time.Millisecond)
 	defaultTo(&c.Drain, 8*time.Second)
 	defaultTo(&c.SessionTimeout, 30*time.Second)

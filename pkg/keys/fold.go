@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"bytes"
 	"strings"
 
 	"golang.org/x/text/cases"
@@ -8,19 +9,19 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Fold returns the form in which two spellings of one name compare equal: the comparison form of the PRECIS
-// Nickname profile (RFC 8266): outer spaces removed, inner runs of spaces made one, NFKC, full case folding. Text
-// that the profile does not allow (control characters, unassigned code points, an empty result) is folded by the
-// same steps without the profile's checks, so that Fold never fails. The result depends on no locale and on no
-// setting of the database. Fold(Fold(s)) == Fold(s).
+// Fold returns the form in which two spellings of one name compare equal: the comparison form of the PRECIS Nickname
+// profile (RFC 8266: outer spaces removed, inner runs of spaces made one, NFKC, lower case), and full case folding on
+// top, which the profile leaves out, so that "STRASSE" and "straße" are one name. Text that the profile does not
+// allow (control characters, unassigned code points, an empty result) goes through the same steps without the
+// profile's checks: Fold never fails. The result depends on no locale and on no setting of the database.
+// Fold(Fold(s)) == Fold(s).
 //
 // Safe for concurrent use.
 func Fold(s string) string {
 	if folded, ok := foldASCII(s); ok {
 		return folded
 	}
-	// The profile's steps are not idempotent for every input (a folded rune may decompose again): repeat until
-	// nothing changes. Two rounds do in practice.
+	// A folded rune may decompose again: repeat until nothing changes. Two rounds do in practice.
 	for range 4 {
 		next := foldOnce(s)
 		if next == s {
@@ -32,26 +33,42 @@ func Fold(s string) string {
 }
 
 func foldOnce(s string) string {
-	if key, err := precis.Nickname.CompareKey(s); err == nil {
-		return key
+	key, err := precis.Nickname.CompareKey(s)
+	if err != nil {
+		key = strings.Join(strings.Fields(norm.NFKC.String(s)), " ")
 	}
-	return strings.Join(strings.Fields(norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s)))), " ")
+	return norm.NFKC.String(cases.Fold().String(key))
 }
 
 // foldASCII is Fold for printable ASCII, which most names are; the profile's machinery costs microseconds.
 func foldASCII(s string) (string, bool) {
-	plain := true // already folded: no copy
+	folded := true // s is its own fold: no copy
+	before := byte(' ')
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		if c < ' ' || c > '~' {
 			return "", false
 		}
-		if 'A' <= c && c <= 'Z' || c == ' ' && (i == 0 || i == len(s)-1 || s[i-1] == ' ') {
-			plain = false
+		if 'A' <= c && c <= 'Z' || c == ' ' && before == ' ' {
+			folded = false
 		}
+		before = c
 	}
-	if plain {
+	if folded && before != ' ' || s == "" {
 		return s, true
 	}
-	return strings.ToLower(strings.Join(strings.Fields(s), " ")), true
+	out := make([]byte, 0, len(s))
+	before = ' '
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == ' ' && before == ' ' {
+			continue
+		}
+		before = c
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		out = append(out, c)
+	}
+	return string(bytes.TrimSuffix(out, []byte{' '})), true
 }
