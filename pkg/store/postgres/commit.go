@@ -37,7 +37,7 @@ var (
 	// Of somebody else's key nothing is deleted.
 	releaseKeys = statement{"release_keys", `
 		delete from reservation as r using unnest($1::uuid[], $2::uuid[]) as a (id, holder)
-		where r.id = a.id and r.holder = a.holder and r.token is null`}
+		where r.id = a.id and r.holder = a.holder`}
 
 	copyRows = statement{"copy_rows", `copy journal (` + rowColumns + `) from stdin (format binary)`}
 

@@ -3,7 +3,10 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -52,6 +55,72 @@ func TestBlockedUnitDoesNotKeepItsGroupFromCommitting(t *testing.T) {
 			t.Errorf("unit %d: got %+v, want %+v", i, fates[i], want)
 		}
 	}
+}
+
+// Losers are read, not guessed: the group goes again once, without them.
+func TestLosersAreFoundAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name  string
+		loser store.Unit
+		want  store.Conflict
+	}{
+		{"of a version", otherRequest(unit("first", 1)), store.VersionConflict},
+		{"of a request", otherStream(unit("first", 1)), store.RequestConflict},
+		{"of a key", unit("second", 1, name("taken")), store.KeyConflict},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			var log rollbacks
+			url, schema := pgtest.Schema(t)
+			s := openAt(t, postgres.Config{URL: url, Schema: schema, Logger: slog.New(&log)})
+			commit(t, s, unit("first", 1, name("taken")))
+			group := []store.Unit{row.loser}
+			for i := range 16 {
+				group = append(group, unit(fmt.Sprint("other ", i), 1))
+			}
+			fates, err := s.Commit(t.Context(), group)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, fate := range fates {
+				want := store.Fate{}
+				if i == 0 {
+					want = store.Fate{Verdict: store.Lost, Conflict: row.want}
+				}
+				if fate != want {
+					t.Errorf("unit %d: got %+v, want %+v", i, fate, want)
+				}
+			}
+			if got := log.Load(); got != 1 {
+				t.Errorf("got %d groups rolled back, want 1", got)
+			}
+		})
+	}
+}
+
+// rollbacks counts the groups that were rolled back, by their lines in the log.
+type rollbacks struct{ atomic.Int32 }
+
+func (*rollbacks) Enabled(context.Context, slog.Level) bool { return true }
+func (r *rollbacks) WithAttrs([]slog.Attr) slog.Handler     { return r }
+func (r *rollbacks) WithGroup(string) slog.Handler          { return r }
+func (r *rollbacks) Handle(_ context.Context, line slog.Record) error {
+	if line.Message == "group rolled back" {
+		r.Add(1)
+	}
+	return nil
+}
+
+func otherRequest(u store.Unit) store.Unit {
+	u.Rows[0].Request = command.RequestDigest("brand", "", "other")
+	return u
+}
+
+func otherStream(u store.Unit) store.Unit {
+	other := unit("another", 1)
+	other.Rows[0].Request = u.Rows[0].Request
+	return other
 }
 
 func TestHoldThatIsOverMakesWay(t *testing.T) {
