@@ -210,3 +210,60 @@ func BenchmarkEncode(b *testing.B) {
 	}
 	b.ReportMetric(float64(len(p.buf))/float64(len(units)), "B/row")
 }
+
+// BenchmarkLookup measures the reads of a thousand lanes at once, on a journal that holds many more.
+func BenchmarkLookup(b *testing.B) {
+	url, schema := pgtest.Schema(b)
+	cfg := Config{URL: url, Schema: schema}
+	if err := Migrate(b.Context(), cfg); err != nil {
+		b.Fatal(err)
+	}
+	s, err := Open(b.Context(), cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(s.Close)
+	m := &maker{name: "lookup", versions: make([]int64, benchAggregate)}
+	var units []store.Unit
+	for range 60 {
+		units = m.group()
+		if _, err := s.Commit(b.Context(), units); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var known, unknown []store.Lookup
+	var streams []command.Digest
+	var asked []store.Asked
+	var held, free []keys.Key
+	for i := range units {
+		row := &units[i].Rows[0]
+		known = append(known, store.Lookup{Request: row.Request, FromRecord: true, Position: row.Position})
+		unknown = append(unknown, store.Lookup{Request: command.Digest(uuid.New()), FromRecord: true, Position: row.Position})
+		streams = append(streams, row.Stream)
+		asked = append(asked, store.Asked{Stream: row.Stream, Revision: 1})
+		held = append(held, units[i].Take...)
+		free = append(free, keys.Key{Namespace: "brand-name", Name: row.RequestID})
+	}
+	for _, read := range []struct {
+		name string
+		size int
+		run  func() error
+	}{
+		{"new requests", len(unknown), func() error { _, err := s.Requests(b.Context(), unknown); return err }},
+		{"known requests", len(known), func() error { _, err := s.Requests(b.Context(), known); return err }},
+		{"heads", len(streams), func() error { _, err := s.Heads(b.Context(), streams); return err }},
+		{"free keys", len(free), func() error { _, err := s.Holders(b.Context(), free); return err }},
+		{"held keys", len(held), func() error { _, err := s.Holders(b.Context(), held); return err }},
+		{"aggregates", len(asked), func() error { _, err := s.Load(b.Context(), asked); return err }},
+	} {
+		b.Run(read.name, func(b *testing.B) {
+			b.ReportAllocs()
+			n := 0
+			for ; n < b.N; n += read.size {
+				if err := read.run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
