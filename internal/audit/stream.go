@@ -53,6 +53,7 @@ type stream struct {
 	version int64                       // of the last commit
 	held    map[command.Digest]struct{} // by the rows so far
 	replay  *kernel.Replay              // nil: it cannot go on
+	fault   error                       // why it could not begin; nil once that was reported
 }
 
 func (s *stream) add(row *store.Row) {
@@ -71,6 +72,10 @@ func (s *stream) add(row *store.Row) {
 		s.replay = nil // what it makes of the rest says nothing
 	}
 	s.version = row.Version
+	if s.fault != nil {
+		a.findRow(UnreadableEvents, row, "%v", s.fault)
+		s.fault = nil
+	}
 	if s.replay == nil {
 		return
 	}
@@ -86,10 +91,7 @@ func (s *stream) begin(row *store.Row) {
 	s.orphans(&row.Stream)
 	s.audit.sum.Aggregates++
 	s.open, s.of, s.id, s.version, s.held = true, row.Aggregate, row.Stream, 0, map[command.Digest]struct{}{}
-	var err error
-	if s.replay, err = s.audit.context.Replay(row.Aggregate); err != nil && row.Outcome == command.Committed {
-		s.audit.findRow(UnreadableEvents, row, "%v", err)
-	}
+	s.replay, s.fault = s.audit.context.Replay(row.Aggregate)
 }
 
 func (s *stream) end() {

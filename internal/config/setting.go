@@ -72,7 +72,7 @@ var Settings = sync.OnceValue(func() []Setting {
 	return all
 })
 
-// comments returns the comment of each field of Config, on one line and without the field's name.
+// comments returns the comment of each field of Config, on one line and without the field's name and the verb "is".
 func comments() map[string]string {
 	file, err := parser.ParseFile(token.NewFileSet(), "config.go", source, parser.ParseComments)
 	if err != nil {
@@ -82,7 +82,9 @@ func comments() map[string]string {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if f, ok := n.(*ast.Field); ok && f.Doc != nil && len(f.Names) == 1 {
 			text := strings.Join(strings.Fields(f.Doc.Text()), " ")
-			found[f.Names[0].Name] = strings.TrimPrefix(text, f.Names[0].Name+" ")
+			text = strings.TrimPrefix(text, f.Names[0].Name+" ")
+			text = strings.TrimPrefix(strings.TrimPrefix(text, "is "), "are ")
+			found[f.Names[0].Name] = text
 		}
 		return true
 	})

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -145,6 +146,12 @@ func (a *app) root() *cobra.Command {
 		}
 		return errDone
 	}
+
+	// The settings are many: they are told once, by the root.
+	usage := root.UsageTemplate()
+	usage = strings.Replace(usage, "{{.LocalFlags.FlagUsages", "{{.LocalFlags.FlagUsagesWrapped 110", 1)
+	usage = strings.Replace(usage, "{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}", "  Every setting is a flag here too: see {{.Root.Name}} --help.", 1)
+	root.SetUsageTemplate(usage)
 
 	root.AddCommand(a.serveCommand(), a.migrateCommand(), a.topicsCommand(), a.showCommand(), a.auditCommand(), a.brokerCommand())
 	if a.script != nil {
