@@ -150,7 +150,7 @@ func (t Topic) shouldBe(configs map[string]string, d kadm.TopicDetail) (findings
 		warn(fmt.Sprintf("set %s to delete", cleanupPolicy),
 			"%s is %q: compaction keeps one record per aggregate", cleanupPolicy, configs[cleanupPolicy])
 	}
-	copies := copies(d)
+	copies := fewestCopies(d)
 	inSync, ok := number(configs, minInSync)
 	switch {
 	case !ok || t.MinInSync == 0 || copies == 0:
@@ -164,8 +164,8 @@ func (t Topic) shouldBe(configs map[string]string, d kadm.TopicDetail) (findings
 	return findings
 }
 
-// copies is the number of copies that every partition has.
-func copies(d kadm.TopicDetail) int64 {
+// fewestCopies is the number of copies that every partition has.
+func fewestCopies(d kadm.TopicDetail) int64 {
 	fewest := int64(0)
 	for _, p := range d.Partitions {
 		if n := int64(len(p.Replicas)); fewest == 0 || n < fewest {

@@ -2,6 +2,7 @@ package topics_test
 
 import (
 	"context"
+	"crypto/rand"
 	"strings"
 	"testing"
 	"time"
@@ -10,8 +11,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/seed54173720/writ/internal/embedded/broker"
+	"github.com/seed54173720/writ/internal/kafkatest"
 	"github.com/seed54173720/writ/topics"
 )
+
+func TestMain(m *testing.M) { kafkatest.Main(m) }
 
 func TestDefaultDeclarationKeepsCommandsUntilTheyAreFinished(t *testing.T) {
 	t.Parallel()
@@ -120,6 +124,24 @@ func TestCreateMakesWhatIsMissingAndLeavesTheRest(t *testing.T) {
 	}
 }
 
+func TestWhatIsCreatedOnApacheKafkaPassesTheCheck(t *testing.T) {
+	t.Parallel()
+	brokers := kafkatest.Shared(t)
+	ctx, admin := connect(t, brokers...)
+	declared, err := topics.Declare("topics-"+strings.ToLower(rand.Text()), topics.Options{Events: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	created, err := topics.Create(ctx, admin, declared)
+	if err != nil || len(created) != len(declared) {
+		t.Fatalf("Create: %q, %v; want all of %d", created, err, len(declared))
+	}
+	report, err := topics.Check(ctx, admin, declared)
+	if err != nil || len(report) > 0 {
+		t.Errorf("Check: %q, %v; want nothing", report, err)
+	}
+}
+
 func TestCheckReportsAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -202,14 +224,19 @@ func declare(t *testing.T, opts topics.Options) []topics.Topic {
 // cluster runs an embedded broker for the test.
 func cluster(t *testing.T) (context.Context, *kadm.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	t.Cleanup(cancel)
-	b, err := broker.Start(ctx, broker.Config{Dir: t.TempDir() + "/kafka"})
+	b, err := broker.Start(t.Context(), broker.Config{Dir: t.TempDir() + "/kafka"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()))
+	return connect(t, b.Addr())
+}
+
+func connect(t *testing.T, brokers ...string) (context.Context, *kadm.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
 	if err != nil {
 		t.Fatal(err)
 	}

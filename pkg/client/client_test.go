@@ -246,31 +246,31 @@ func TestSendSaysWhetherTheCommandMayHaveBeenSent(t *testing.T) {
 		c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: contextName + ".commands", Err: kerr.NotEnoughReplicas, Count: -1})
 	}
 	for _, test := range []struct {
-		name   string
-		break_ func(*kfake.Cluster)
-		cfg    Config
-		cmd    func(*command.Builder) *command.Builder
-		ctx    time.Duration
-		until  func(*wait) bool // and then ctx is cancelled
-		kind   error
-		cause  error
-		says   string
+		name     string
+		sabotage func(*kfake.Cluster)
+		cfg      Config
+		cmd      func(*command.Builder) *command.Builder
+		ctx      time.Duration
+		until    func(*wait) bool // and then ctx is cancelled
+		kind     error
+		cause    error
+		says     string
 	}{
 		{name: "cancelled once it was accepted", ctx: 30 * time.Second, until: known, kind: ErrUnknownOutcome, cause: context.Canceled, says: "accepted as said.commands/"},
-		{name: "no acknowledgement in time", break_: block, ctx: 300 * time.Millisecond, kind: ErrUnknownOutcome, cause: context.DeadlineExceeded, says: "not acknowledged"},
+		{name: "no acknowledgement in time", sabotage: block, ctx: 300 * time.Millisecond, kind: ErrUnknownOutcome, cause: context.DeadlineExceeded, says: "not acknowledged"},
 		{name: "no time left", ctx: -1, kind: ErrNotSent, cause: context.DeadlineExceeded},
 		{name: "too large for the topic", ctx: 30 * time.Second, kind: ErrNotSent, cause: kerr.MessageTooLarge,
 			cmd: func(b *command.Builder) *command.Builder {
 				return b.JSON(map[string]string{"name": strings.Repeat("x", 200_000)})
 			},
 			cfg: Config{Options: []kgo.Opt{kgo.ProducerBatchCompression(kgo.NoCompression())}}},
-		{name: "no topic any more", ctx: 30 * time.Second, kind: ErrNotSent, cause: kerr.UnknownTopicOrPartition, break_: func(c *kfake.Cluster) {
+		{name: "no topic any more", ctx: 30 * time.Second, kind: ErrNotSent, cause: kerr.UnknownTopicOrPartition, sabotage: func(c *kfake.Cluster) {
 			c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: contextName + ".commands", Err: kerr.UnknownTopicOrPartition, Count: -1})
 		}},
-		{name: "not allowed to write", ctx: 30 * time.Second, kind: ErrNotSent, cause: kerr.TopicAuthorizationFailed, break_: func(c *kfake.Cluster) {
+		{name: "not allowed to write", ctx: 30 * time.Second, kind: ErrNotSent, cause: kerr.TopicAuthorizationFailed, sabotage: func(c *kfake.Cluster) {
 			c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: contextName + ".commands", Err: kerr.TopicAuthorizationFailed, Count: -1})
 		}},
-		{name: "refused after a lost answer", ctx: time.Second, kind: ErrUnknownOutcome, cause: kerr.TopicAuthorizationFailed, break_: func(c *kfake.Cluster) {
+		{name: "refused after a lost answer", ctx: time.Second, kind: ErrUnknownOutcome, cause: kerr.TopicAuthorizationFailed, sabotage: func(c *kfake.Cluster) {
 			first := true
 			c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 				if first {
@@ -300,8 +300,8 @@ func TestSendSaysWhetherTheCommandMayHaveBeenSent(t *testing.T) {
 			}
 			cfg.Brokers = brokers
 			c := dialWith(t, cfg)
-			if test.break_ != nil {
-				test.break_(cluster)
+			if test.sabotage != nil {
+				test.sabotage(cluster)
 			}
 			b := command.New(contextName+".brand.rename", "tests").ID("r-77").Subject("b")
 			if test.cmd != nil {

@@ -97,7 +97,7 @@ func (ws *waits) unsure(w *wait, err error) {
 	}
 	w.doubt = fmt.Errorf("the brokers did not acknowledge it: %w", err)
 	if w.post || ws.closed {
-		ws.fail(w, w.doubt)
+		ws.fail(w, nil)
 		return
 	}
 	ws.judgeHeld(w)
@@ -195,7 +195,8 @@ func (ws *waits) close() {
 	}
 }
 
-// fail ends w with an unknown outcome, for want of an answer.
+// fail ends w with an unknown outcome, for want of an answer; cause is why nobody
+// waits for one any longer, or nil where the doubt itself is all there is.
 func (ws *waits) fail(w *wait, cause error) {
 	if w.ended {
 		return
@@ -204,9 +205,11 @@ func (ws *waits) fail(w *wait, cause error) {
 	case w.known:
 		cause = fmt.Errorf("accepted as %s/%d/%d, but not answered: %w",
 			w.result.Topic, w.result.Position.Partition, w.result.Position.Offset, cause)
-	case w.doubt != nil && w.doubt != cause:
+	case w.doubt != nil && cause != nil:
 		cause = fmt.Errorf("%w; %w", w.doubt, cause)
-	case w.doubt == nil:
+	case w.doubt != nil:
+		cause = w.doubt
+	default:
 		cause = fmt.Errorf("not acknowledged by the brokers: %w", cause)
 	}
 	w.result.Err = fault(ErrUnknownOutcome, w.cmd, cause)
