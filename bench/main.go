@@ -44,6 +44,7 @@ type options struct {
 	dir          string // for servers and their data
 	profile      string // directory for profiles of the processor
 	procs        int    // GOMAXPROCS of the processor; 0: Go's own choice
+	tuning
 }
 
 func parse(args []string, out io.Writer) (options, error) {
@@ -63,6 +64,11 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.dir, "dir", os.TempDir(), "where the servers keep their data meanwhile")
 	f.StringVar(&o.profile, "profile", "", "directory for CPU, heap and mutex profiles of the processor in b (they cost some of its rate)")
 	f.IntVar(&o.procs, "procs", 0, "GOMAXPROCS of the processor (0: as it chooses itself)")
+	f.IntVar(&o.Writers, "writers", 0, "of the processor, for trying out; 0 is the product's default, as with the following")
+	f.IntVar(&o.Deciders, "deciders", 0, "of the processor")
+	f.IntVar(&o.GroupCommands, "group-commands", 0, "of the processor")
+	f.IntVar(&o.InFlightCommands, "in-flight-commands", 0, "of the processor")
+	f.DurationVar(&o.Linger, "linger", 0, "of the processor")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}

@@ -2,16 +2,19 @@ package main
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"runtime"
 	"runtime/pprof"
 )
 
-// profiler writes profiles of the time between start and stop to files that begin with prefix. Without a prefix it
-// does nothing.
+// profiler writes profiles of the time between start and stop, and the metrics at its end, to files that begin with
+// prefix. Without a prefix it does nothing.
 type profiler struct {
-	prefix string
-	cpu    *os.File
+	prefix  string
+	metrics http.Handler
+	cpu     *os.File
 }
 
 func (p *profiler) start() (err error) {
@@ -34,7 +37,9 @@ func (p *profiler) stop() error {
 	for _, name := range []string{"heap", "allocs", "mutex", "goroutine"} {
 		faults = append(faults, p.write(name))
 	}
-	return errors.Join(faults...)
+	page := httptest.NewRecorder()
+	p.metrics.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return errors.Join(append(faults, os.WriteFile(p.prefix+"metrics.txt", page.Body.Bytes(), 0o644))...)
 }
 
 func (p *profiler) write(name string) error {

@@ -77,7 +77,7 @@ func (b *bed) partD(ctx context.Context, schema string, r *round) error {
 	if err := b.freshSchema(ctx, schema); err != nil {
 		return err
 	}
-	loads, err := b.loads(ctx, workerConfig{Kind: kindWrit, Schema: schema, Commands: writCommands, Replies: writReplies},
+	loads, err := b.loads(ctx, workerConfig{Kind: kindWrit, Schema: schema, Commands: writCommands, Replies: writReplies, Tuning: b.tuning},
 		r.writ.rate()/2, slow, r.writ.rate()/10)
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func (b *bed) writ(ctx context.Context, on *kafkatest.Proc, schema string, recor
 	if err := b.freshSchema(ctx, schema); err != nil {
 		return r, err
 	}
-	cfg := workerConfig{Kind: kindWrit, Schema: schema, Commands: writCommands, Replies: writReplies}
+	cfg := workerConfig{Kind: kindWrit, Schema: schema, Commands: writCommands, Replies: writReplies, Tuning: b.tuning}
 	if b.profile != "" {
 		cfg.Profile = filepath.Join(b.profile, schema+"-")
 	}

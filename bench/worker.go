@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed54173720/writ/examples/catalog"
 	"github.com/seed54173720/writ/internal/engine"
+	"github.com/seed54173720/writ/internal/metrics"
 	"github.com/seed54173720/writ/pkg/kernel"
 	"github.com/seed54173720/writ/pkg/store/postgres"
 )
@@ -41,6 +42,13 @@ type workerConfig struct {
 	Replies  string // topic
 	Expect   int64  // replies until it reports the last; 0: never
 	Profile  string // prefix of files, or ""
+	Tuning   tuning
+}
+
+// tuning is what may be tried with the processor; zero is the product's default.
+type tuning struct {
+	Writers, Deciders, GroupCommands, InFlightCommands int
+	Linger                                             time.Duration
 }
 
 // milestone is what a worker reports, a line of JSON each.
@@ -83,14 +91,15 @@ func work(ctx context.Context, text string) error {
 		return err
 	}
 	p := newProbe(cfg.Replies, cfg.Expect)
-	profile := profiler{prefix: cfg.Profile}
+	registry := metrics.NewRegistry()
+	profile := profiler{prefix: cfg.Profile, metrics: metrics.Handler(registry)}
 	reported := make(chan error, 1)
 	go func() { reported <- reportMilestones(ctx, p, &profile) }()
 
 	var err error
 	switch cfg.Kind {
 	case kindWrit:
-		err = runProcessor(ctx, cfg, p)
+		err = runProcessor(ctx, cfg, p, metrics.New(registry))
 	case kindLoop:
 		err = runLoop(ctx, cfg, p)
 	default:
@@ -122,8 +131,8 @@ func reportMilestones(ctx context.Context, p *probe, profile *profiler) error {
 }
 
 // runProcessor is the product with its defaults: what `processor serve` runs.
-func runProcessor(ctx context.Context, cfg workerConfig, p *probe) error {
-	st, err := postgres.Open(ctx, postgres.Config{URL: cfg.Database, Schema: cfg.Schema, Logger: slog.Default()})
+func runProcessor(ctx context.Context, cfg workerConfig, p *probe, m *metrics.Metrics) error {
+	st, err := postgres.Open(ctx, postgres.Config{URL: cfg.Database, Schema: cfg.Schema, Writers: cfg.Tuning.Writers, Logger: slog.Default()})
 	if err != nil {
 		return err
 	}
@@ -132,9 +141,12 @@ func runProcessor(ctx context.Context, cfg workerConfig, p *probe) error {
 		return err
 	}
 	e, err := engine.New(engine.Config{
-		Kernel: &kernel.Kernel{Context: catalog.Context(), Store: st},
-		Kafka:  []kgo.Opt{kgo.SeedBrokers(cfg.Broker), kgo.WithHooks(p)},
-		Group:  cfg.Group,
+		Kernel:  &kernel.Kernel{Context: catalog.Context(), Store: st},
+		Kafka:   []kgo.Opt{kgo.SeedBrokers(cfg.Broker), kgo.WithHooks(p)},
+		Group:   cfg.Group,
+		Metrics: m,
+		Writers: cfg.Tuning.Writers, Deciders: cfg.Tuning.Deciders, GroupCommands: cfg.Tuning.GroupCommands,
+		InFlightCommands: cfg.Tuning.InFlightCommands, Linger: cfg.Tuning.Linger,
 	})
 	if err != nil {
 		return err
