@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed54173720/writ/pkg/command"
@@ -58,6 +59,29 @@ func (c *columns) digest() (d command.Digest) {
 
 func (c *columns) text() string { return string(c.next(0)) }
 
+// texts reads n columns of text into one string, of which the function it returns gives one after the other: a row is
+// one allocation instead of n.
+func (c *columns) texts(n int) func() string {
+	var all strings.Builder
+	parts := c.values[:n]
+	c.values = c.values[n:]
+	size := 0
+	for _, v := range parts {
+		size += len(v)
+	}
+	all.Grow(size)
+	for _, v := range parts {
+		all.Write(v)
+	}
+	rest := all.String()
+	return func() string {
+		size := len(parts[0])
+		text := rest[:size]
+		rest, parts = rest[size:], parts[1:]
+		return text
+	}
+}
+
 func (c *columns) outcome() command.Outcome {
 	v := c.next(1)
 	for o, letter := range outcomes {
@@ -87,14 +111,15 @@ func (c *columns) row(r *store.Row) {
 	r.Fingerprint = c.digest()
 	r.FromRecord = c.values[0] != nil
 	r.Position.TopicID = c.digest()
-	r.Type = c.text()
-	r.Aggregate.Tenant = c.text()
-	r.Aggregate.Type = c.text()
-	r.Aggregate.ID = c.text()
-	r.Owner = c.text()
-	r.Space = c.text()
-	r.RequestID = c.text()
-	r.Caller = c.text()
+	text := c.texts(8)
+	r.Type = text()
+	r.Aggregate.Tenant = text()
+	r.Aggregate.Type = text()
+	r.Aggregate.ID = text()
+	r.Owner = text()
+	r.Space = text()
+	r.RequestID = text()
+	r.Caller = text()
 
 	var err error
 	r.Events, err = parseEvents(c.next(0))

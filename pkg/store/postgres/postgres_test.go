@@ -28,6 +28,13 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+func BenchmarkConformance(b *testing.B) {
+	storetest.Benchmark(b, func(b *testing.B) storetest.Store {
+		s, _ := open(b)
+		return s
+	})
+}
+
 // open returns a store in a schema of its own, and a session that sees the same tables.
 func open(tb testing.TB) (*postgres.Store, *pgx.Conn) {
 	tb.Helper()
