@@ -9,20 +9,40 @@ import (
 	"path/filepath"
 )
 
+// rootDir is where the data directories of root are whose home others cannot enter.
+const rootDir = "/var/lib/writ"
+
 // Default returns the data directory of who has named none: $WRIT_DATA_DIR, else $XDG_DATA_HOME/writ, else
-// ~/.local/share/writ.
+// ~/.local/share/writ. Postgres does not run as root: where root's directory would be one that other users cannot
+// reach, as below a home of mode 0700, it is the same path below /var/lib/writ.
 func Default() string {
 	if dir := os.Getenv("WRIT_DATA_DIR"); dir != "" {
 		return dir
 	}
-	if dir := os.Getenv("XDG_DATA_HOME"); dir != "" {
-		return filepath.Join(dir, "writ")
+	dir := filepath.Join(os.Getenv("XDG_DATA_HOME"), "writ")
+	if !filepath.IsAbs(dir) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			home = "." // no HOME: beside what the process works on
+		}
+		dir = filepath.Join(home, ".local", "share", "writ")
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = "." // no HOME: beside what the process works on
+	if os.Geteuid() == 0 && !reachable(dir) {
+		return filepath.Join(rootDir, dir)
 	}
-	return filepath.Join(home, ".local", "share", "writ")
+	return dir
+}
+
+// reachable reports whether every user can enter the parents of dir, as far as they exist.
+func reachable(dir string) bool {
+	for at := filepath.Dir(dir); ; at = filepath.Dir(at) {
+		if info, err := os.Stat(at); err == nil && info.Mode().Perm()&0o001 == 0 {
+			return false
+		}
+		if at == filepath.Dir(at) {
+			return true
+		}
+	}
 }
 
 // Endpoints says where the parts of a running processor listen. A part that it does not have is empty.

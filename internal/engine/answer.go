@@ -81,7 +81,7 @@ func (t *task) fault() *command.Error {
 
 func (e *Engine) sendLetter(t *task) {
 	letter := e.letter(t)
-	e.producer.Produce(context.Background(), letter, func(_ *kgo.Record, err error) {
+	e.letters.Produce(context.Background(), letter, func(_ *kgo.Record, err error) {
 		if err == nil {
 			e.metrics.DeadLetters.Inc()
 			e.health.Report(lettersPart, nil)

@@ -30,7 +30,8 @@ type Engine struct {
 	topic   string // of commands
 
 	intake   *kgo.Client
-	producer *kgo.Client
+	producer *kgo.Client // of replies
+	letters  *kgo.Client // of dead letters
 
 	ctx    context.Context // of the work: cancelled after the drain
 	cancel context.CancelFunc
@@ -86,6 +87,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		return err
 	}
 	defer e.producer.Close()
+	defer e.letters.Close()
 	defer e.intake.CloseAllowingRebalance()
 
 	e.health.Report(groupPart, errors.New("not yet a member of the consumer group"))

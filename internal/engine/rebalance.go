@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -11,21 +12,26 @@ import (
 	"github.com/twmb/franz-go/plugin/kslog"
 )
 
-// connect makes the two clients: what happens to consuming never holds up answers.
+// connect makes the clients: what happens to consuming never holds up answers.
 func (e *Engine) connect() (err error) {
-	common := append([]kgo.Opt{kgo.WithLogger(kslog.New(e.log)), kgo.AlwaysRetryEOF()}, e.cfg.Kafka...)
-	e.producer, err = kgo.NewClient(append(common,
+	common := slices.Concat([]kgo.Opt{kgo.WithLogger(kslog.New(e.log)), kgo.AlwaysRetryEOF()}, e.cfg.Kafka)
+	producing := slices.Concat(common, []kgo.Opt{
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerLinger(time.Millisecond),
 		kgo.RecordPartitioner(replyPartitioner()),
 		// Answers are produced from promises too, so producing must never block; the commands in flight bound it.
-		kgo.MaxBufferedRecords(1<<30),
+		kgo.MaxBufferedRecords(1 << 30),
 		kgo.ProducerOnDataLossDetected(func(topic string, partition int32) {
 			e.log.Error("the broker lost acknowledged records", "topic", topic, "partition", partition)
 		}),
-	)...)
-	if err != nil {
+	})
+	if e.producer, err = kgo.NewClient(producing...); err != nil {
 		return fmt.Errorf("engine: reply producer: %w", err)
+	}
+	// A letter is larger than its record: the dead-letter topic takes twice what the command topic does.
+	if e.letters, err = kgo.NewClient(append(producing, kgo.ProducerBatchMaxBytes(2<<20))...); err != nil {
+		e.producer.Close()
+		return fmt.Errorf("engine: dead-letter producer: %w", err)
 	}
 	e.intake, err = kgo.NewClient(append(common,
 		kgo.ConsumerGroup(e.cfg.Group),
@@ -52,6 +58,7 @@ func (e *Engine) connect() (err error) {
 	)...)
 	if err != nil {
 		e.producer.Close()
+		e.letters.Close()
 		return fmt.Errorf("engine: intake: %w", err)
 	}
 	return nil
@@ -78,7 +85,9 @@ func (e *Engine) assigned(_ context.Context, _ *kgo.Client, topics map[string][]
 	}
 	var topicID [16]byte
 	if !e.insist(intakePart, func(ctx context.Context) error {
-		meta, err := kadm.NewClient(e.producer).ListTopics(ctx, e.topic)
+		// Asked for with authorised operations, the answer is the broker's and not a cached one: a topic made anew has
+		// another ID.
+		meta, err := kadm.NewClient(e.producer).ListTopics(kadm.WithAuthorizedOps(ctx), e.topic)
 		if err != nil {
 			return err
 		}

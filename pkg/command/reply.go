@@ -22,7 +22,7 @@ type Reply struct {
 	Aggregate Aggregate
 	Outcome   Outcome
 	Duplicate bool   // the outcome was reached by another record
-	Version   int64  // of the aggregate, after the outcome; 0 if it does not exist
+	Version   int64  // that the commit gave the aggregate; 0 unless committed
 	Stage     Stage  // how far it has got; of final outcomes only
 	Error     *Error // of rejected and failed only
 	Result    []byte // what the decision handed back, one JSON value, or nil
