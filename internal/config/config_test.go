@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -58,7 +57,7 @@ func TestEverySourceReadsEverySetting(t *testing.T) {
 	// Values that are allowed, with what else they need.
 	values := map[string]string{
 		"kafka-brokers": "a:1,b:2", "http-addr": "off", "log-format": "json", "log-level": "debug",
-		"drain": "7s", "session-timeout": "40s", "heartbeat": "4s", "rebalance-timeout": "50s", "group-bytes": "2000000", "in-flight-bytes": "3000000",
+		"drain": "7s", "retry-min": "700ms", "session-timeout": "40s", "heartbeat": "4s", "rebalance-timeout": "50s", "group-bytes": "2000000", "in-flight-bytes": "3000000",
 	}
 	beside := map[string]string{
 		"kafka-tls": "kafka-brokers: a:1", "kafka-ca-file": "kafka-brokers: a:1", "kafka-sasl": "kafka-brokers: a:1\nkafka-user: u\nkafka-password: p",

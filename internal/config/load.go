@@ -24,7 +24,7 @@ const (
 // foreign are variables of this prefix that are not the processor's: those of submit, so that both can share an
 // environment, of tests, and of child processes. A name that ends in "_" stands for all that begin with it.
 var foreign = []string{
-	fileEnv, "WRIT_TEST_", "WRIT_CACHE", "WRIT_CACHE_", "WRIT_PROVE", "WRIT_BENCH_", "WRIT_BROKER_CHILD",
+	fileEnv, "WRIT_TEST_", "WRIT_TESTS_", "WRIT_CACHE", "WRIT_CACHE_", "WRIT_PROVE", "WRIT_BENCH_", "WRIT_BROKER_CHILD",
 	"WRIT_SOURCE", "WRIT_TENANT", "WRIT_OWNER", "WRIT_SPACE", "WRIT_TIMEOUT", "WRIT_WAIT", "WRIT_DATA", "WRIT_REQUEST_ID",
 	"WRIT_EXPECT_VERSION", "WRIT_EXPIRES_IN", "WRIT_CORRELATION_ID", "WRIT_REPLY_TO", "WRIT_BROKERS",
 }

@@ -54,6 +54,7 @@ func (a *app) demonstrate(ctx context.Context, n *node) error {
 
 	fmt.Fprintf(a.stdout, "Commands to %s.commands on %s, and their replies:\n", a.kernel.Name(), strings.Join(n.brokers, ","))
 	sent := 0
+	var last *command.Command
 	for about, cmd := range a.script {
 		limited, cancel := context.WithTimeout(ctx, demoTimeout)
 		reply, err := c.Send(limited, cmd)
@@ -61,13 +62,13 @@ func (a *app) demonstrate(ctx context.Context, n *node) error {
 		if err != nil {
 			return err
 		}
-		sent++
+		sent, last = sent+1, cmd
 		a.showReply(about, cmd, &reply)
 	}
 	if err := a.showJournal(ctx, n.store, sent); err != nil {
 		return err
 	}
-	a.showNext(n)
+	a.showNext(n, last)
 	return nil
 }
 
@@ -106,14 +107,15 @@ func (a *app) showJournal(ctx context.Context, s *postgres.Store, most int) erro
 }
 
 // showNext prints how to go on by hand.
-func (a *app) showNext(n *node) {
+func (a *app) showNext(n *node, last *command.Command) {
 	name, schema := a.kernel.Name(), a.storeConfig("").Schema
-	fmt.Fprintf(a.stdout, `
-Go on, in another terminal:
-
-  kcat -b %s -t %s.replies -C -e -f '%%p/%%o %%k %%s\n'
-  psql '%s' -c 'select * from %s.journal_plain'
-`, strings.Join(n.brokers, ","), name, n.database, schema)
+	brokers := strings.Join(n.brokers, ",")
+	fmt.Fprint(a.stdout, "\nGo on, in another terminal:\n\n")
+	if last != nil {
+		fmt.Fprintf(a.stdout, "  submit send %s %s --data '%s' --kafka-brokers %s\n", last.Type(), last.Aggregate().ID, last.Body(), brokers)
+	}
+	fmt.Fprintf(a.stdout, "  kcat -b %s -t %s.replies -C -e -f '%%p/%%o %%k %%s\\n'\n", brokers, name)
+	fmt.Fprintf(a.stdout, "  psql '%s' -c 'select * from %s.journal_plain'\n", n.database, schema)
 	if n.http != "" {
 		fmt.Fprintf(a.stdout, "  curl http://%s/readyz\n", n.http)
 	}
