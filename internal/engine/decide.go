@@ -122,13 +122,8 @@ func (e *Engine) decide(decided, units []*unit, decider bool) ([]*unit, bool) {
 	})
 	t.mu.Unlock()
 	defer watch.Stop()
-	for {
-		t.mu.Lock()
-		if t.next == len(units) {
-			t.ended = true
-			t.mu.Unlock()
-			return append(decided, units...), decider
-		}
+	t.mu.Lock()
+	for t.next < len(units) {
 		u := units[t.next]
 		t.next++
 		t.mu.Unlock()
@@ -136,13 +131,16 @@ func (e *Engine) decide(decided, units []*unit, decider bool) ([]*unit, bool) {
 		e.kernel.Decide(u.lane.partition.ctx, &u.Unit)
 		u.fit()
 
+		// Held until the next unit is taken: between the two the rest could be taken over, and decided twice.
 		t.mu.Lock()
-		over := t.over
-		t.mu.Unlock()
-		if over {
+		if t.over {
+			t.mu.Unlock()
 			return []*unit{u}, false
 		}
 	}
+	t.ended = true
+	t.mu.Unlock()
+	return append(decided, units...), decider
 }
 
 // settle sends what is ready on to the writers and returns what has to be decided again.
