@@ -77,7 +77,7 @@ func makeDataDir(dir string) error {
 
 func (a *app) startBroker(ctx context.Context, p *parts) error {
 	b, err := broker.Start(ctx, broker.Config{
-		Dir: filepath.Join(a.cfg.DataDir, "broker"), Port: a.cfg.BrokerPort, SyncWrites: a.cfg.BrokerSyncWrites, Logger: a.log,
+		Dir: a.brokerDir(), Port: a.cfg.BrokerPort, SyncWrites: a.cfg.BrokerSyncWrites, Logger: a.log,
 	})
 	if err != nil {
 		return a.explainInUse(err)
@@ -104,6 +104,8 @@ func (a *app) startPostgres(ctx context.Context, p *parts) error {
 func (a *app) postgresConfig() postgres.Config {
 	return postgres.Config{Dir: a.postgresDir(), Logger: a.log}
 }
+
+func (a *app) brokerDir() string { return filepath.Join(a.cfg.DataDir, "broker") }
 
 func (a *app) postgresDir() string { return filepath.Join(a.cfg.DataDir, "postgres") }
 

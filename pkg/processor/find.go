@@ -25,6 +25,10 @@ func (a *app) withDatabase(ctx context.Context, f func(url string) error) error 
 		return f(a.cfg.DatabaseURL)
 	}
 	if _, err := os.Stat(filepath.Join(a.postgresDir(), "data")); errors.Is(err, fs.ErrNotExist) {
+		// A processor that was told of its database publishes that as well.
+		if e, err := datadir.Read(a.cfg.DataDir); err == nil && e.Database != "" {
+			return f(e.Database)
+		}
 		return fmt.Errorf("data directory %s holds no database: name one with --database-url or --data-dir, or begin with processor serve", a.cfg.DataDir)
 	}
 	p := &parts{}
@@ -60,6 +64,11 @@ func (a *app) withStore(ctx context.Context, f func(*postgres.Store) error) erro
 func (a *app) withBrokers(ctx context.Context, f func(brokers []string) error) error {
 	if !a.cfg.EmbeddedBroker() {
 		return f(a.cfg.KafkaBrokers)
+	}
+	if _, err := os.Stat(a.brokerDir()); errors.Is(err, fs.ErrNotExist) {
+		if e, err := datadir.Read(a.cfg.DataDir); err == nil && e.Kafka != "" {
+			return f(strings.Split(e.Kafka, ","))
+		}
 	}
 	if err := makeDataDir(a.cfg.DataDir); err != nil {
 		return err

@@ -9,14 +9,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/seed54173720/writ/internal/health"
-	"github.com/seed54173720/writ/internal/metrics"
 )
 
 // serveHTTP listens for those who watch the process, until stop is called. addr is "" where the setting is off.
-func (a *app) serveHTTP(h *health.Health, registry *prometheus.Registry) (addr string, stop func(), err error) {
+func (a *app) serveHTTP(h *health.Health, metrics http.Handler) (addr string, stop func(), err error) {
 	if a.cfg.HTTPAddr == "off" {
 		return "", func() {}, nil
 	}
@@ -25,7 +22,7 @@ func (a *app) serveHTTP(h *health.Health, registry *prometheus.Registry) (addr s
 		return "", nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics.Handler(registry))
+	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := h.Err(); err != nil {

@@ -15,6 +15,9 @@ func (a *app) keepPostgres(ctx context.Context, s *postgres.Server) {
 			return
 		case <-s.Done():
 		}
+		if ctx.Err() != nil {
+			return
+		}
 		a.log.Error("the embedded postgres has ended; it is started again", "log", s.Log())
 		for ctx.Err() == nil {
 			err := s.Restart(ctx)

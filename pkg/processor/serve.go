@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,7 +51,7 @@ func (a *app) serve(ctx context.Context, use func(context.Context, *node) error)
 	h.Report("start", errors.New("starting"))
 	registry := metrics.NewRegistry()
 	n := &node{}
-	http, stopHTTP, err := a.serveHTTP(h, registry)
+	http, stopHTTP, err := a.serveHTTP(h, metrics.Handler(registry))
 	if err != nil {
 		return err
 	}
@@ -76,19 +77,21 @@ func (a *app) serve(ctx context.Context, use func(context.Context, *node) error)
 	h.Report("start", nil)
 	a.log.Info("serving", "context", a.kernel.Name(), "kafka", n.brokers, "http", n.http, "version", version(), "pid", os.Getpid())
 
-	ctx, cancel := context.WithCancel(ctx)
+	running, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
+	var wg sync.WaitGroup
+	var broken error
+	wg.Go(func() {
 		defer cancel() // where it cannot go on, use has to end too
-		ended <- a.process(ctx, n, h, metrics.New(registry))
-	}()
+		broken = a.process(running, n, h, metrics.New(registry))
+	})
 	if n.postgres != nil {
-		go a.keepPostgres(ctx, n.postgres)
+		wg.Go(func() { a.keepPostgres(running, n.postgres) })
 	}
-	err = use(ctx, n)
+	err = use(running, n)
 	cancel()
-	return errors.Join(<-ended, err)
+	wg.Wait()
+	return errors.Join(broken, err)
 }
 
 // stopped makes a quiet end of an error that is only the end of ctx.
