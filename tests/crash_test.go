@@ -18,7 +18,7 @@ import (
 // The load of a crash test: so many records are kept unanswered while there are any to send. It is far above the 100
 // that a kill must find, for part of them is answered while the kill is under way.
 const (
-	unanswered = 600
+	unanswered = 800
 	atKill     = 100
 )
 
@@ -70,7 +70,9 @@ func crash(t *testing.T, b *kafkatest.Proc) {
 	}
 	seed := rand.Uint64()
 	t.Logf("%s, %d commands, seed %d", b.Version(), commands, seed)
-	w := newWorld(t, b, 8, nil)
+	// Small groups give a kill more places to strike. With the linger after them they bound the rate at about 2,000 a
+	// second and processor, whatever the machine: the answers under way when a kill is decided on are few.
+	w := newWorld(t, b, 8, processorConfig{Group: 30, InFlight: 300, Linger: 30 * time.Millisecond}, nil)
 	c := &crasher{world: w, rnd: rand.New(rand.NewPCG(seed, 1))}
 	load := &workload{t: t, rnd: rand.New(rand.NewPCG(seed, 2)), partitions: w.partitions}
 
@@ -89,6 +91,7 @@ func crash(t *testing.T, b *kafkatest.Proc) {
 	for i, step := range script {
 		w.awaitShared(2)
 		c.allow(commands * (i + 1) / (len(script) + 1))
+		c.more(unanswered * 5 / 4)
 		step()
 	}
 	for range 20 { // a database that is killed in mid-commit leaves the processor not knowing
@@ -190,7 +193,7 @@ func (c *crasher) more(n int) {
 func (c *crasher) awaitLoad() {
 	c.Helper()
 	l := c.ledger
-	more := c.rnd.IntN(unanswered / 4)
+	more := c.rnd.IntN(unanswered / 8)
 	l.await("load", patience, func() bool { return l.open >= unanswered*3/4 || len(l.sent) >= c.limit && l.unacked == 0 })
 	l.mu.Lock()
 	until := len(l.answers) + more

@@ -34,9 +34,10 @@ const processorEnv = "WRIT_TESTS_PROCESSOR"
 type processorConfig struct {
 	Broker   string
 	Database string
-	Counters string // file that its metrics are written to, for SIGKILL takes the process's memory along
-	Group    int    // commands of one transaction: small groups give a kill more places to strike
-	InFlight int
+	Counters string        // file that its metrics are written to, for SIGKILL takes the process's memory along
+	Group    int           // commands of one transaction; 0: the default
+	InFlight int           // commands in flight; 0: the default
+	Linger   time.Duration // after a small group; 0: the default
 }
 
 // runProcessor turns the test binary into a processor and never returns, if its environment says so. It ends in good
@@ -75,7 +76,7 @@ func beProcessor(text string) error {
 		Kernel: &kernel.Kernel{Context: catalog.Context(), Store: store},
 		Kafka:  []kgo.Opt{kgo.SeedBrokers(cfg.Broker)},
 		Logger: log, Metrics: metrics.New(registry),
-		GroupCommands: cfg.Group, InFlightCommands: cfg.InFlight, OffsetInterval: 50 * time.Millisecond,
+		GroupCommands: cfg.Group, InFlightCommands: cfg.InFlight, Linger: cfg.Linger, OffsetInterval: 50 * time.Millisecond,
 		SessionTimeout: 6 * time.Second, Heartbeat: 500 * time.Millisecond, RebalanceTimeout: 10 * time.Second, Drain: 4 * time.Second,
 	})
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/seed54173720/writ/examples/catalog"
+	"github.com/seed54173720/writ/internal/audit"
 	"github.com/seed54173720/writ/internal/embedded/postgres"
 	"github.com/seed54173720/writ/internal/kafkatest"
 	"github.com/seed54173720/writ/internal/pgtest"
@@ -46,7 +48,9 @@ type world struct {
 	cuts       []model.Cut
 }
 
-func newWorld(t *testing.T, broker *kafkatest.Proc, partitions int32, settings pgtest.Settings) *world {
+// newWorld starts all of it: topics with so many partitions, a database with the settings, processors configured by cfg,
+// whose addresses it fills in.
+func newWorld(t *testing.T, broker *kafkatest.Proc, partitions int32, cfg processorConfig, settings pgtest.Settings) *world {
 	t.Helper()
 	w := &world{T: t, ctx: t.Context(), partitions: partitions, broker: broker, database: pgtest.Server(t, settings)}
 	if err := pgstore.Migrate(w.ctx, pgstore.Config{URL: w.database.URL(), Schema: schema}); err != nil {
@@ -68,11 +72,9 @@ func newWorld(t *testing.T, broker *kafkatest.Proc, partitions int32, settings p
 	w.ledger = newLedger(t, "catalog", broker.Addr())
 	t.Cleanup(w.ledger.close)
 	dir := t.TempDir()
+	cfg.Broker, cfg.Database = broker.Addr(), w.database.URL()
 	for i := range w.processors {
-		w.processors[i] = &processor{
-			name: string(rune('a' + i)), dir: dir,
-			cfg: processorConfig{Broker: broker.Addr(), Database: w.database.URL(), Group: 100, InFlight: 1000},
-		}
+		w.processors[i] = &processor{name: string(rune('a' + i)), dir: dir, cfg: cfg}
 		w.processors[i].start(t)
 	}
 	t.Cleanup(func() {
@@ -199,6 +201,11 @@ func (w *world) history() *model.History {
 		w.Fatal(err)
 	}
 	defer s.Close()
+	summary, err := audit.Run(w.ctx, s, catalog.Context(), func(f audit.Finding) { w.Errorf("audit: %s", f) })
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Logf("audit: %+v", summary)
 	if err := errors.Join(
 		s.Journal(w.ctx, func(r *store.Row) error { h.Rows = append(h.Rows, *r); return nil }),
 		s.Reservations(w.ctx, func(k keys.Key, holder store.Holder) error {
