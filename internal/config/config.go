@@ -57,7 +57,8 @@ type Config struct {
 	DatabaseSchema string `koanf:"database-schema"`
 
 	// DataDir is the directory of the embedded parts, and of the file that says where they listen. Default: none, which
-	// takes $XDG_DATA_HOME/writ, else ~/.local/share/writ.
+	// takes $XDG_DATA_HOME/writ, else ~/.local/share/writ; for root, where other users cannot get there, the same path
+	// below /var/lib/writ, since Postgres does not run as root.
 	DataDir string `koanf:"data-dir"`
 
 	// HTTPAddr is where /metrics, /livez and /readyz listen, host:port, or off. Nobody is asked who they are there: keep

@@ -63,13 +63,15 @@ func (p *parts) stop(a *app) {
 	}
 }
 
-// makeDataDir makes the directory with a mode that lets the user of a Postgres that root has started pass through.
-// What is in it has its own modes.
+// dataDirMode lets the user of a Postgres that root has started pass through. What is in the directory has modes of its
+// own.
+const dataDirMode = 0o711
+
 func makeDataDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
-	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Mkdir(dir, dataDirMode); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
 	return nil
@@ -89,16 +91,27 @@ func (a *app) startBroker(ctx context.Context, p *parts) error {
 func (a *app) startPostgres(ctx context.Context, p *parts) error {
 	s, err := postgres.Start(ctx, a.postgresConfig())
 	var blocked *postgres.PassageError
-	if errors.As(err, &blocked) {
-		if err = a.makePassage(blocked, err); err == nil {
-			s, err = postgres.Start(ctx, a.postgresConfig())
+	if errors.As(err, &blocked) && a.isDataDir(blocked.Dir) {
+		// Somebody made the directory for its user alone. It is ours to open; its parents are not.
+		if err := os.Chmod(blocked.Dir, dataDirMode); err != nil {
+			return fmt.Errorf("let postgres pass through the data directory: %w", err)
 		}
+		s, err = postgres.Start(ctx, a.postgresConfig())
 	}
 	if err != nil {
 		return a.explainInUse(err)
 	}
 	p.postgres, p.database = s, s.URL()
 	return nil
+}
+
+// isDataDir reports whether a path, absolute and free of links, is that of the data directory.
+func (a *app) isDataDir(path string) bool {
+	dir, err := filepath.EvalSymlinks(a.cfg.DataDir)
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	return err == nil && dir == path
 }
 
 func (a *app) postgresConfig() postgres.Config {
@@ -108,42 +121,6 @@ func (a *app) postgresConfig() postgres.Config {
 func (a *app) brokerDir() string { return filepath.Join(a.cfg.DataDir, "broker") }
 
 func (a *app) postgresDir() string { return filepath.Join(a.cfg.DataDir, "postgres") }
-
-// systemDir is where root's Postgres lives when its user cannot enter root's home.
-const systemDir = "/var/lib/writ"
-
-// makePassage lets the user of the server get to it. The data directory itself is ours to open. The home of root, in
-// which the default data directory lies, is not: there the new server gets a directory elsewhere, and a link leads to
-// it. A data directory that somebody chose stays where it was put: err says what stops the server.
-func (a *app) makePassage(blocked *postgres.PassageError, err error) error {
-	own, absErr := filepath.Abs(a.cfg.DataDir)
-	if resolved, linkErr := filepath.EvalSymlinks(own); linkErr == nil {
-		own = resolved
-	}
-	if absErr == nil && blocked.Dir == own {
-		return os.Chmod(own, 0o711)
-	}
-	if a.cfg.Explicit("data-dir") {
-		return err
-	}
-	link := a.postgresDir()
-	if os.Remove(link) != nil { // it holds a cluster: that is not moved
-		return err
-	}
-	if mkdirErr := os.MkdirAll(systemDir, 0o755); mkdirErr != nil {
-		return errors.Join(err, mkdirErr)
-	}
-	elsewhere, mkdirErr := os.MkdirTemp(systemDir, "postgres-")
-	if mkdirErr != nil {
-		return errors.Join(err, mkdirErr)
-	}
-	if linkErr := os.Symlink(elsewhere, link); linkErr != nil {
-		return errors.Join(err, linkErr, os.Remove(elsewhere))
-	}
-	a.log.Warn("postgres does not run as root, and its user cannot enter the data directory: its files are elsewhere, and a link leads there",
-		"user", blocked.User, "directory", blocked.Dir, "link", link, "files", elsewhere)
-	return nil
-}
 
 // explainInUse says who has the data directory, where another process does.
 func (a *app) explainInUse(err error) error {
