@@ -30,6 +30,8 @@ type Summary struct {
 // Run audits everything that r holds by the context's registered types and calls report for each finding. An error
 // means that the store could not be read to its end.
 //
+// Of what concerns several aggregates (requests, records, keys) the first thousand of each are reported.
+//
 // Memory is bounded whatever the size of the journal: what has to be compared across aggregates is compared in shares,
 // one pass over the journal for each (2 million entries of each kind).
 func Run(ctx context.Context, r store.Reader, c *kernel.Context, report func(Finding)) (Summary, error) {

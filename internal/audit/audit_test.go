@@ -100,6 +100,7 @@ func TestWhatTheKernelWritesIsFlawless(t *testing.T) {
 	for store, reader := range map[string]store.Reader{"memory": inMemory, "postgres": inPostgres} {
 		for size, most := range shareSizes {
 			t.Run(store+" "+size, func(t *testing.T) {
+				t.Parallel()
 				sum, found := findings(t, reader, most)
 				if sum != filled || len(found) > 0 {
 					t.Errorf("summary %+v, want %+v; findings %v", sum, filled, found)

@@ -67,8 +67,4 @@ func (a *audit) findRow(code Code, row *store.Row, format string, args ...any) {
 	a.find(Finding{code, where, fmt.Sprintf(format, args...), show(row.Aggregate), mend[code]})
 }
 
-func (a *audit) findAggregate(code Code, of command.Aggregate, format string, args ...any) {
-	a.find(Finding{code, of.String(), fmt.Sprintf(format, args...), show(of), mend[code]})
-}
-
 func show(of command.Aggregate) string { return "processor show " + of.String() }

@@ -134,7 +134,7 @@ type Config struct {
 	// partition-commands. Default: 65536.
 	Window int `koanf:"window"`
 
-	// CacheBytes bounds the cached states of one partition, in bytes, about. Default: 16777216.
+	// CacheBytes bounds the cached states of one partition, in bytes, about. Default: 8388608.
 	CacheBytes int64 `koanf:"cache-bytes"`
 
 	// Linger is how long to wait for more after a small fetch or group. Default: 3ms.
@@ -188,7 +188,7 @@ func Default() Config {
 		InFlightCommands: 16_000,
 		InFlightBytes:    64 << 20,
 		Window:           65_536,
-		CacheBytes:       16 << 20,
+		CacheBytes:       8 << 20,
 		Linger:           3 * time.Millisecond,
 		Drain:            8 * time.Second,
 		SessionTimeout:   30 * time.Second,

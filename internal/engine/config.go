@@ -61,7 +61,8 @@ type Config struct {
 	RetryMin, RetryMax time.Duration
 }
 
-func (c Config) withDefaults() Config {
+// WithDefaults returns c with each zero field at its default. The settings of the processor have the same ones.
+func (c Config) WithDefaults() Config {
 	defaultTo(&c.Group, c.Kernel.Context.Name()+".processor")
 	defaultTo(&c.Writers, 2)
 	defaultTo(&c.Deciders, 2)

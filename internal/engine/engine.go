@@ -58,7 +58,7 @@ type Engine struct {
 
 // New returns an engine that is not running yet. It reports all faults of the configuration at once.
 func New(cfg Config) (*Engine, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}

@@ -65,19 +65,22 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	var usage *usageError
-	var faulty *config.Error
-	switch {
-	case err == nil, errors.Is(err, errDone):
+	return exitCode(root.ExecuteContext(ctx), stderr)
+}
+
+func exitCode(err error, stderr io.Writer) int {
+	if err == nil || errors.Is(err, errDone) {
 		return exitOK
-	case errors.Is(err, errFound): // what is wrong stands on stdout
+	}
+	if errors.Is(err, errFound) { // what is wrong stands on stdout
 		return exitFailure
-	case errors.As(err, &usage), errors.As(err, &faulty):
-		fmt.Fprintln(stderr, "processor:", err)
-		return exitUsage
 	}
 	fmt.Fprintln(stderr, "processor:", err)
+	var usage *usageError
+	var faulty *config.Error
+	if errors.As(err, &usage) || errors.As(err, &faulty) {
+		return exitUsage
+	}
 	return exitFailure
 }
 

@@ -1,14 +1,19 @@
 package processor
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/seed54173720/writ/examples/catalog"
+	"github.com/seed54173720/writ/internal/config"
+	"github.com/seed54173720/writ/internal/engine"
 	"github.com/seed54173720/writ/internal/pgtest"
+	"github.com/seed54173720/writ/pkg/kernel"
 )
 
 func TestMistakesOfTheCallerExitWith2(t *testing.T) {
@@ -58,6 +63,22 @@ func TestWhatIsPrintedAndEnds(t *testing.T) {
 				t.Errorf("printed %q, want %q", out, test.want)
 			}
 		})
+	}
+}
+
+func TestDefaultSettingsAreThoseOfEngineAndKernel(t *testing.T) {
+	t.Parallel()
+	defaults := config.Default()
+	a := &app{kernel: catalog.Context(), cfg: &defaults, log: slog.New(slog.DiscardHandler)}
+	bare := engine.Config{Kernel: a.engineConfig().Kernel, Logger: a.log}.WithDefaults()
+	set := a.engineConfig().WithDefaults()
+	bare.Health, set.Health, set.Kernel = nil, nil, bare.Kernel
+	if !reflect.DeepEqual(set, bare) {
+		t.Errorf("the settings make\n%+v, the engine's own defaults are\n%+v", set, bare)
+	}
+	if defaults.SnapshotEvery != kernel.DefaultSnapshotEvery || defaults.Attempts != kernel.DefaultAttempts {
+		t.Errorf("snapshot-every is %d and attempts %d, the kernel's own are %d and %d",
+			defaults.SnapshotEvery, defaults.Attempts, kernel.DefaultSnapshotEvery, kernel.DefaultAttempts)
 	}
 }
 

@@ -61,7 +61,7 @@ func (a *app) serve(ctx context.Context, use func(context.Context, *node) error)
 	if n.parts, err = a.startParts(ctx); err != nil {
 		return stopped(ctx, err)
 	}
-	defer n.parts.stop(a)
+	defer n.stop(a)
 	if err := a.prepareKafka(ctx, n.parts); err != nil {
 		return stopped(ctx, err)
 	}
@@ -189,19 +189,13 @@ func openStore(ctx context.Context, cfg postgres.Config) (*postgres.Store, error
 	return s, nil
 }
 
-// process runs engines, one after the other, until ctx ends: one that cannot go on is followed by another, which
-// begins with what is true then.
-func (a *app) process(ctx context.Context, n *node, h *health.Health, m *metrics.Metrics) error {
-	opts, err := kafka.Options(a.cfg, n.brokers, a.log)
-	if err != nil {
-		return err
-	}
-	cfg := engine.Config{
+// engineConfig is an engine's part of the settings.
+func (a *app) engineConfig() engine.Config {
+	return engine.Config{
 		Kernel: &kernel.Kernel{
-			Context: a.kernel, Store: n.store, Authorise: a.authorise,
-			SnapshotEvery: a.cfg.SnapshotEvery, Attempts: a.cfg.Attempts,
+			Context: a.kernel, Authorise: a.authorise, SnapshotEvery: a.cfg.SnapshotEvery, Attempts: a.cfg.Attempts,
 		},
-		Kafka: opts, Group: a.cfg.Group, Logger: a.log, Metrics: m, Health: h,
+		Group: a.cfg.Group, Logger: a.log,
 		Writers: a.cfg.Writers, Deciders: a.cfg.Deciders,
 		UnitCommands: a.cfg.UnitCommands, GroupCommands: a.cfg.GroupCommands, GroupBytes: a.cfg.GroupBytes,
 		InFlightCommands: a.cfg.InFlightCommands, InFlightBytes: a.cfg.InFlightBytes,
@@ -209,6 +203,16 @@ func (a *app) process(ctx context.Context, n *node, h *health.Health, m *metrics
 		Linger: a.cfg.Linger, Drain: a.cfg.Drain,
 		SessionTimeout: a.cfg.SessionTimeout, Heartbeat: a.cfg.Heartbeat, RebalanceTimeout: a.cfg.RebalanceTimeout,
 		OffsetInterval: a.cfg.OffsetInterval, RetryMin: a.cfg.RetryMin, RetryMax: a.cfg.RetryMax,
+	}
+}
+
+// process runs engines, one after the other, until ctx ends: one that cannot go on is followed by another, which
+// begins with what is true then.
+func (a *app) process(ctx context.Context, n *node, h *health.Health, m *metrics.Metrics) (err error) {
+	cfg := a.engineConfig()
+	cfg.Kernel.Store, cfg.Metrics, cfg.Health = n.store, m, h
+	if cfg.Kafka, err = kafka.Options(a.cfg, n.brokers, a.log); err != nil {
+		return err
 	}
 	const shortest, longest = time.Second, 30 * time.Second
 	for wait := shortest; ; wait = min(2*wait, longest) {

@@ -23,6 +23,7 @@ import (
 	"github.com/seed54173720/writ/pkg/command"
 )
 
+//nolint:tparallel // the subtests follow one another on one processor
 func TestServeNeedsNothingButADirectory(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(pgtest.Dir(t), "writ")
