@@ -24,8 +24,9 @@ type Config struct {
 	// KafkaTLS encrypts the connections to the brokers. Default: false.
 	KafkaTLS bool `koanf:"kafka-tls"`
 
-	// KafkaCAFile holds the PEM certificates that the brokers' ones are checked against; it implies kafka-tls.
-	// Default: none, which takes those of the system.
+	// KafkaCAFile holds the PEM certificates that the brokers' ones are checked against; it implies kafka-tls. This file
+	// and those of the next two settings are read for every new connection, so that they may be renewed. Default: none,
+	// which takes those of the system.
 	KafkaCAFile string `koanf:"kafka-ca-file"`
 
 	// KafkaCertFile holds the PEM certificate to show to the brokers; it implies kafka-tls and needs kafka-key-file.
@@ -46,12 +47,26 @@ type Config struct {
 	// Default: none.
 	KafkaPassword string `koanf:"kafka-password"`
 
+	// KafkaPasswordFile holds the password, in place of kafka-password; it is read at every login, so that it may be
+	// renewed. Default: none.
+	KafkaPasswordFile string `koanf:"kafka-password-file"`
+
+	// KafkaToken is the token of oauthbearer. It does not change while the process runs. Default: none.
+	KafkaToken string `koanf:"kafka-token"`
+
 	// KafkaTokenFile holds the token of oauthbearer; it is read at every login, so that it may be renewed. Default: none.
 	KafkaTokenFile string `koanf:"kafka-token-file"`
+
+	// KafkaTokenCommand is a program, with its arguments after spaces, that prints the token of oauthbearer; it is run
+	// at every login, without a shell, for 10s at most. Default: none.
+	KafkaTokenCommand string `koanf:"kafka-token-command"`
 
 	// DatabaseURL is the Postgres database, as in postgres://user:password@host/database; it leads to the primary.
 	// Default: none, which runs a Postgres in the data directory from the binaries that the system has installed.
 	DatabaseURL string `koanf:"database-url"`
+
+	// DatabaseURLFile holds the URL, in place of database-url; it is read once, at the start. Default: none.
+	DatabaseURLFile string `koanf:"database-url-file"`
 
 	// DatabaseSchema is the schema of the context, 1 to 63 bytes. Default: none, which takes the context's name.
 	DatabaseSchema string `koanf:"database-schema"`

@@ -63,7 +63,12 @@ func TestEverySourceReadsEverySetting(t *testing.T) {
 		"kafka-tls": "kafka-brokers: a:1", "kafka-ca-file": "kafka-brokers: a:1", "kafka-sasl": "kafka-brokers: a:1\nkafka-user: u\nkafka-password: p",
 		"kafka-cert-file": "kafka-brokers: a:1\nkafka-key-file: k", "kafka-key-file": "kafka-brokers: a:1\nkafka-cert-file: c",
 		"kafka-user": "kafka-brokers: a:1\nkafka-sasl: plain\nkafka-password: p", "kafka-password": "kafka-brokers: a:1\nkafka-sasl: plain\nkafka-user: u",
-		"kafka-token-file": "kafka-brokers: a:1\nkafka-sasl: oauthbearer",
+		"kafka-token-file": "kafka-brokers: a:1\nkafka-sasl: oauthbearer", "kafka-token": "kafka-brokers: a:1\nkafka-sasl: oauthbearer",
+		"kafka-token-command": "kafka-brokers: a:1\nkafka-sasl: oauthbearer", "kafka-password-file": "kafka-brokers: a:1\nkafka-sasl: plain\nkafka-user: u",
+	}
+	values["database-url-file"] = filepath.Join(t.TempDir(), "url")
+	if err := os.WriteFile(values["database-url-file"], []byte("postgres://u@h/db\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	values["kafka-sasl"] = "scram-sha-256"
 	for _, s := range Settings() {
@@ -118,6 +123,13 @@ func TestEveryFaultIsTold(t *testing.T) {
 		{name: "a login at the embedded broker", args: []string{"--kafka-sasl=plain", "--kafka-tls"}, want: []string{"kafka-sasl is", "kafka-tls is", "set kafka-brokers"}},
 		{name: "a login without password", env: cluster, args: []string{"--kafka-sasl=plain", "--kafka-user=me"}, want: []string{"kafka-password is", "must be set"}},
 		{name: "a password without login", env: append(cluster, "WRIT_KAFKA_PASSWORD=geheim"), want: []string{`kafka-password is "xxxxx"`}},
+		{name: "a password twice", env: append(cluster, "WRIT_KAFKA_PASSWORD=geheim"), args: []string{"--kafka-sasl=plain", "--kafka-user=me", "--kafka-password-file=f"}, want: []string{`kafka-password is "xxxxx": must be set, or else kafka-password-file`}},
+		{name: "a token without login", env: append(cluster, "WRIT_KAFKA_TOKEN=geheim"), want: []string{`kafka-token is "xxxxx": is not used`}},
+		{name: "a token for a password", env: append(cluster, "WRIT_KAFKA_TOKEN=geheim"), args: []string{"--kafka-sasl=plain", "--kafka-user=me", "--kafka-password-file=f"}, want: []string{`kafka-token is "xxxxx"`, "oauthbearer alone"}},
+		{name: "tokens from two sources", env: append(cluster, "WRIT_KAFKA_TOKEN=geheim"), args: []string{"--kafka-sasl=oauthbearer", "--kafka-token-command=id-token print"}, want: []string{"kafka-token-file is"}},
+		{name: "a secret in the wrong shape", file: "database-url: {password: geheim}", want: []string{"database-url is", "must be a text"}},
+		{name: "no file for the URL", args: []string{"--database-url-file=/does/not/exist"}, want: []string{`database-url-file is "/does/not/exist"`}},
+		{name: "a URL twice", args: []string{"--database-url-file=f", "--database-url=postgres://u:geheim@h/db"}, want: []string{`database-url-file is "f": cannot stand beside database-url`}},
 		{name: "an unknown login", env: cluster, args: []string{"--kafka-sasl=kerberos"}, want: []string{"kafka-sasl is", "scram-sha-512"}},
 		{name: "a certificate without key", env: cluster, args: []string{"--kafka-cert-file=c"}, want: []string{"kafka-cert-file is", "kafka-key-file"}},
 		{name: "a drain that outlasts the group", args: []string{"--drain=58s"}, want: []string{"drain is", "thrown out of its group"}},
@@ -175,7 +187,7 @@ func TestPrintedConfigHasNoSecrets(t *testing.T) {
 		"host=h password='geh\\'eim geheim' user=u", "host=h Password = geheim", "postgres://u:gehe%im@geheim:x/db", "postgres://u@h/db?sslpassword=geheim",
 	} {
 		c := Default()
-		c.KafkaPassword, c.DatabaseURL = "geheim", url
+		c.KafkaPassword, c.KafkaToken, c.DatabaseURL = "geheim", "geheim", url
 		text, err := c.YAML()
 		if err != nil {
 			t.Fatal(err)
@@ -183,5 +195,28 @@ func TestPrintedConfigHasNoSecrets(t *testing.T) {
 		if strings.Contains(string(text), "geheim") || strings.Contains(string(text), "geh\\") {
 			t.Errorf("%s: printed\n%s", url, text)
 		}
+	}
+}
+
+func TestURLFromAFileIsReadAndNotPrinted(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "url")
+	if err := os.WriteFile(file, []byte("postgres://u:geheim@h/db\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first, err := load(t, "", []string{"WRIT_DATABASE_URL_FILE=" + file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.DatabaseURL != "postgres://u:geheim@h/db" || first.EmbeddedDatabase() {
+		t.Errorf("URL %q, want the file's", first.DatabaseURL)
+	}
+	text, err := first.YAML()
+	if err != nil || strings.Contains(string(text), "geheim") {
+		t.Fatalf("printed %v\n%s", err, text)
+	}
+	again, err := load(t, string(text), nil)
+	if err != nil || again.DatabaseURL != first.DatabaseURL {
+		t.Errorf("read again: %v, %v", again, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -70,9 +71,14 @@ func Load(flags *pflag.FlagSet, environ []string) (*Config, error) {
 		c.explicit[s.Name] = true
 		value := l.merged.Get(s.Name)
 		if err := s.set(&c, value); err != nil {
-			l.fault("%s is %q (%s): %w", s.Name, fmt.Sprint(value), l.from[s.Name], err)
+			shown := fmt.Sprint(value)
+			if secret[s.Name] != nil {
+				shown = redacted // of another shape than its own: nobody knows where in it the secret is
+			}
+			l.fault("%s is %q (%s): %w", s.Name, shown, l.from[s.Name], err)
 		}
 	}
+	l.readURL(&c)
 	if c.DataDir == "" {
 		c.DataDir = datadir.Default()
 	}
@@ -119,6 +125,26 @@ func (l *loader) readFile(path string) {
 		}
 	}
 	l.layer(k.Raw(), func(*Setting) string { return path })
+}
+
+// readURL reads the database's URL where it stands in a file of its own.
+func (l *loader) readURL(c *Config) {
+	if c.DatabaseURLFile == "" {
+		return
+	}
+	if c.DatabaseURL != "" {
+		l.fault("database-url-file is %q: cannot stand beside database-url: leave one of them out", c.DatabaseURLFile)
+		return
+	}
+	text, err := os.ReadFile(c.DatabaseURLFile)
+	if err == nil && strings.TrimSpace(string(text)) == "" {
+		err = errors.New("the file is empty")
+	}
+	if err != nil {
+		l.fault("database-url-file is %q: read the URL: %w", c.DatabaseURLFile, err)
+		return
+	}
+	c.DatabaseURL = strings.TrimSpace(string(text))
 }
 
 // environment returns the variables that are settings, by the setting's name, and the one that names the file. An

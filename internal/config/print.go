@@ -14,13 +14,24 @@ const redacted = "xxxxx"
 
 // secret says of each setting that may hold a password how to show it without.
 var secret = map[string]func(string) string{
-	"kafka-password": func(s string) string {
-		if s == "" {
-			return ""
-		}
-		return redacted
-	},
-	"database-url": RedactURL,
+	"kafka-password": redact,
+	"kafka-token":    redact,
+	"database-url":   RedactURL,
+}
+
+func redact(s string) string {
+	if s == "" {
+		return ""
+	}
+	return redacted
+}
+
+// shown returns a value of the setting as it may be shown to anybody.
+func (s *Setting) shown(value string) string {
+	if show := secret[s.Name]; show != nil {
+		return show(value)
+	}
+	return value
 }
 
 var passwordParameter = regexp.MustCompile(`(?i)\b((?:ssl)?password)\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]*)`)
@@ -43,8 +54,11 @@ func (c *Config) YAML() ([]byte, error) {
 		if d, ok := value.(time.Duration); ok {
 			value = d.String()
 		}
-		if show := secret[s.Name]; show != nil {
-			value = show(s.text(c))
+		if secret[s.Name] != nil {
+			value = s.shown(s.text(c))
+		}
+		if s.Name == "database-url" && c.DatabaseURLFile != "" {
+			value = "" // it stands in that file, and only one of them may be given
 		}
 		line, err := yamlv3.Marshal(map[string]any{s.Name: value})
 		if err != nil {

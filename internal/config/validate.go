@@ -49,11 +49,8 @@ func (r *rules) must(ok bool, name, rule string, args ...any) {
 	if ok {
 		return
 	}
-	value := find(name).text(r.c)
-	if secret[name] != nil {
-		value = secret[name](value)
-	}
-	r.found = append(r.found, fmt.Errorf("%s is %q: "+rule, append([]any{name, value}, args...)...))
+	s := find(name)
+	r.found = append(r.found, fmt.Errorf("%s is %q: "+rule, append([]any{name, s.shown(s.text(r.c))}, args...)...))
 }
 
 func (r *rules) within(name string, n, least, most int64) {
@@ -68,7 +65,10 @@ func (r *rules) oneOf(name, value string, allowed ...string) {
 func (r *rules) login() {
 	c := r.c
 	if c.EmbeddedBroker() {
-		for _, name := range []string{"kafka-tls", "kafka-ca-file", "kafka-cert-file", "kafka-key-file", "kafka-sasl", "kafka-user", "kafka-password", "kafka-token-file"} {
+		for _, name := range []string{
+			"kafka-tls", "kafka-ca-file", "kafka-cert-file", "kafka-key-file", "kafka-sasl", "kafka-user", "kafka-password",
+			"kafka-password-file", "kafka-token", "kafka-token-file", "kafka-token-command",
+		} {
 			defaults := Default()
 			s := find(name)
 			r.must(s.text(c) == s.text(&defaults), name, "is for a cluster, and the embedded broker has neither TLS nor logins: set kafka-brokers, or leave it out")
@@ -76,18 +76,35 @@ func (r *rules) login() {
 		return
 	}
 	r.must((c.KafkaCertFile == "") == (c.KafkaKeyFile == ""), "kafka-cert-file", "needs kafka-key-file beside it, and the other way round")
+
+	byPassword := []string{"kafka-user", "kafka-password", "kafka-password-file"}
+	byToken := []string{"kafka-token", "kafka-token-file", "kafka-token-command"}
 	switch c.KafkaSASL {
 	case "":
-		r.must(c.KafkaUser == "", "kafka-user", "is not used without kafka-sasl: set it to plain, scram-sha-256 or scram-sha-512")
-		r.must(c.KafkaPassword == "", "kafka-password", "is not used without kafka-sasl: set it to plain, scram-sha-256 or scram-sha-512")
-		r.must(c.KafkaTokenFile == "", "kafka-token-file", "is not used without kafka-sasl: set it to oauthbearer")
+		r.unused(byPassword, "is not used without kafka-sasl: set it to plain, scram-sha-256 or scram-sha-512")
+		r.unused(byToken, "is not used without kafka-sasl: set it to oauthbearer")
 	case "plain", "scram-sha-256", "scram-sha-512":
 		r.must(c.KafkaUser != "", "kafka-user", "must be set, for kafka-sasl is %s", c.KafkaSASL)
-		r.must(c.KafkaPassword != "", "kafka-password", "must be set, for kafka-sasl is %s", c.KafkaSASL)
+		r.must((c.KafkaPassword == "") != (c.KafkaPasswordFile == ""), "kafka-password", "must be set, or else kafka-password-file, for kafka-sasl is %s", c.KafkaSASL)
+		r.unused(byToken, "is used by kafka-sasl oauthbearer alone: leave it out")
 	case "oauthbearer":
-		r.must(c.KafkaTokenFile != "", "kafka-token-file", "must be set, for kafka-sasl is oauthbearer")
+		given := 0
+		for _, token := range []string{c.KafkaToken, c.KafkaTokenFile, c.KafkaTokenCommand} {
+			if token != "" {
+				given++
+			}
+		}
+		r.must(given == 1, "kafka-token-file", "must be set, or else kafka-token or kafka-token-command, for kafka-sasl is oauthbearer")
+		r.unused(byPassword, "is used by kafka-sasl plain and scram alone: leave it out")
 	default:
 		r.oneOf("kafka-sasl", c.KafkaSASL, "plain", "scram-sha-256", "scram-sha-512", "oauthbearer")
+	}
+}
+
+// unused finds settings that are set and that nothing reads.
+func (r *rules) unused(names []string, rule string) {
+	for _, name := range names {
+		r.must(find(name).text(r.c) == "", name, "%s", rule)
 	}
 }
 

@@ -3,21 +3,15 @@ package kafka
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/sasl"
-	"github.com/twmb/franz-go/pkg/sasl/oauth"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
 	"github.com/twmb/franz-go/plugin/kslog"
 
 	"github.com/seed54173720/writ/internal/config"
@@ -28,11 +22,11 @@ import (
 func Options(cfg *config.Config, brokers []string, log *slog.Logger) ([]kgo.Opt, error) {
 	opts := []kgo.Opt{kgo.SeedBrokers(brokers...), kgo.ClientID(cfg.KafkaClientID), kgo.WithLogger(logger{kslog.New(log), log})}
 	if cfg.KafkaTLS || cfg.KafkaCAFile != "" || cfg.KafkaCertFile != "" {
-		conf, err := transport(cfg)
-		if err != nil {
+		t := transport{ca: cfg.KafkaCAFile, cert: cfg.KafkaCertFile, key: cfg.KafkaKeyFile}
+		if _, err := t.config(); err != nil { // what is wrong from the beginning is told at the beginning
 			return nil, err
 		}
-		opts = append(opts, kgo.DialTLSConfig(conf))
+		opts = append(opts, kgo.Dialer(t.dial))
 	}
 	if cfg.KafkaSASL != "" {
 		login, err := login(cfg)
@@ -58,68 +52,38 @@ func (l logger) Level() kgo.LogLevel {
 	return kgo.LogLevelWarn
 }
 
-func transport(cfg *config.Config) (*tls.Config, error) {
-	conf := &tls.Config{MinVersion: tls.VersionTLS12}
-	if cfg.KafkaCAFile != "" {
-		pem, err := os.ReadFile(cfg.KafkaCAFile)
-		if err != nil {
-			return nil, fmt.Errorf("kafka: kafka-ca-file: %w", err)
-		}
-		conf.RootCAs = x509.NewCertPool()
-		if !conf.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("kafka: kafka-ca-file is %q: holds no PEM certificate", cfg.KafkaCAFile)
-		}
-	}
-	if cfg.KafkaCertFile != "" {
-		own, err := tls.LoadX509KeyPair(cfg.KafkaCertFile, cfg.KafkaKeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("kafka: kafka-cert-file and kafka-key-file: %w", err)
-		}
-		conf.Certificates = []tls.Certificate{own}
-	}
-	return conf, nil
-}
-
-func login(cfg *config.Config) (sasl.Mechanism, error) {
-	switch cfg.KafkaSASL {
-	case "plain":
-		return plain.Auth{User: cfg.KafkaUser, Pass: cfg.KafkaPassword}.AsMechanism(), nil
-	case "scram-sha-256":
-		return scram.Auth{User: cfg.KafkaUser, Pass: cfg.KafkaPassword}.AsSha256Mechanism(), nil
-	case "scram-sha-512":
-		return scram.Auth{User: cfg.KafkaUser, Pass: cfg.KafkaPassword}.AsSha512Mechanism(), nil
-	case "oauthbearer":
-		return oauth.Oauth(func(context.Context) (oauth.Auth, error) {
-			token, err := os.ReadFile(cfg.KafkaTokenFile)
-			if err != nil {
-				return oauth.Auth{}, fmt.Errorf("kafka: kafka-token-file: %w", err)
-			}
-			return oauth.Auth{Token: strings.TrimSpace(string(token))}, nil
-		}), nil
-	}
-	return nil, fmt.Errorf("kafka: kafka-sasl is %q: not known", cfg.KafkaSASL)
-}
-
-// patience is how long the brokers may take to answer at the start.
-const patience = 30 * time.Second
-
 // Admin is an administration client.
 type Admin = kadm.Client
 
-// Connect returns an administration client of brokers that have answered. Close it.
+// tryFor bounds one attempt to reach the brokers.
+const tryFor = 10 * time.Second
+
+// Connect returns an administration client of brokers that have answered. Close it. It tries once: a refused login and
+// an address where nobody listens are known within seconds.
 func Connect(ctx context.Context, opts []kgo.Opt, brokers []string) (*Admin, error) {
 	client, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeoutCause(ctx, tryFor, fmt.Errorf("no answer in %v", tryFor))
 	defer cancel()
 	if err := client.Ping(limited); err != nil {
 		client.Close()
-		if errors.Is(limited.Err(), context.DeadlineExceeded) {
-			err = fmt.Errorf("no answer in %v (last: %w): check kafka-brokers, and kafka-sasl, kafka-user and kafka-password: a wrong password looks the same", patience, err)
+		if ctx.Err() == nil && limited.Err() != nil {
+			err = context.Cause(limited)
 		}
-		return nil, fmt.Errorf("kafka: reach the brokers %q: %w", brokers, err)
+		return nil, fmt.Errorf("kafka: reach the brokers %q: %w", brokers, Explain(err))
 	}
 	return kadm.NewClient(client), nil
+}
+
+// Explain adds to an error of the client what to do about it, where that is not plain from its text.
+func Explain(err error) error {
+	switch {
+	case errors.Is(err, kerr.SaslAuthenticationFailed), errors.Is(err, kerr.IllegalSaslState), errors.Is(err, kerr.UnsupportedSaslMechanism):
+		return fmt.Errorf("the login was refused: %w: check kafka-sasl, kafka-user and kafka-password, or the token", err)
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("the broker hung up: %w: check kafka-tls and kafka-sasl: it may expect one of them, or none", err)
+	}
+	return err
 }

@@ -41,12 +41,8 @@ func TestUnusableCredentialsAreNamed(t *testing.T) {
 
 func TestEveryLoginIsOffered(t *testing.T) {
 	t.Parallel()
-	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for sasl, want := range map[string]string{"plain": "PLAIN", "scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "SCRAM-SHA-512", "oauthbearer": "OAUTHBEARER"} {
-		cfg := config.Config{KafkaSASL: sasl, KafkaUser: "u", KafkaPassword: "p", KafkaTokenFile: token, KafkaTLS: true}
+		cfg := config.Config{KafkaSASL: sasl, KafkaUser: "u", KafkaPassword: "p", KafkaToken: "t", KafkaTLS: true}
 		mechanism, err := login(&cfg)
 		if err != nil || mechanism.Name() != want {
 			t.Errorf("%s: %v, %v, want %s", sasl, mechanism, err, want)
@@ -62,6 +58,63 @@ func TestEveryLoginIsOffered(t *testing.T) {
 		if err := kgo.ValidateOpts(opts...); err != nil {
 			t.Errorf("%s: %v", sasl, err)
 		}
+	}
+}
+
+// said returns what a login begins with: plain shows the password, oauthbearer the token.
+func said(t *testing.T, cfg *config.Config) (string, error) {
+	t.Helper()
+	mechanism, err := login(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, first, err := mechanism.Authenticate(t.Context(), "host:1")
+	return string(first), err
+}
+
+func TestSecretInAFileIsReadAtEveryLogin(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "secret")
+	for name, cfg := range map[string]config.Config{
+		"password": {KafkaSASL: "plain", KafkaUser: "u", KafkaPasswordFile: file},
+		"token":    {KafkaSASL: "oauthbearer", KafkaTokenFile: file},
+		"command":  {KafkaSASL: "oauthbearer", KafkaTokenCommand: "cat " + file},
+	} {
+		for _, secret := range []string{"first", "second"} {
+			if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := said(t, &cfg); err != nil || !strings.Contains(got, secret) {
+				t.Errorf("%s: said %q, %v, want %q in it", name, got, err, secret)
+			}
+		}
+	}
+}
+
+func TestSecretThatCannotBeHadIsNamedAndNotTold(t *testing.T) {
+	t.Parallel()
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name string
+		cfg  config.Config
+		want string
+	}{
+		{"no password file", config.Config{KafkaSASL: "scram-sha-512", KafkaUser: "u", KafkaPasswordFile: "/does/not/exist"}, "kafka-password-file"},
+		{"an empty password file", config.Config{KafkaSASL: "plain", KafkaUser: "u", KafkaPasswordFile: empty}, "the file is empty"},
+		{"no token file", config.Config{KafkaSASL: "oauthbearer", KafkaTokenFile: "/does/not/exist"}, "kafka-token-file"},
+		{"no such program", config.Config{KafkaSASL: "oauthbearer", KafkaTokenCommand: "/does/not/exist canary"}, "kafka-token-command"},
+		{"a program that fails", config.Config{KafkaSASL: "oauthbearer", KafkaTokenCommand: "cat /does/not/exist/canary"}, "exit status 1"},
+		{"a program that prints nothing", config.Config{KafkaSASL: "oauthbearer", KafkaTokenCommand: "true canary"}, "printed no token"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := said(t, &test.cfg); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one that says %q", err, test.want)
+			}
+		})
 	}
 }
 
