@@ -216,6 +216,9 @@ func (e *Engine) done(t *task) {
 	e.commands--
 	e.bytes -= t.size
 	p.settled()
+	if p.paused {
+		e.resume() // the poll waits for records, and a paused partition has none to wake it with
+	}
 	e.room.Signal()
 	// Tasks of one poll share their memory: give back what this one refers to before the last of them is done.
 	t.record, t.refusal, t.cmd, t.item = nil, nil, command.Command{}, kernel.Item{}

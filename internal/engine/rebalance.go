@@ -77,7 +77,7 @@ func replyPartitioner() kgo.Partitioner {
 	})
 }
 
-func (e *Engine) assigned(_ context.Context, _ *kgo.Client, topics map[string][]int32) {
+func (e *Engine) assigned(_ context.Context, cl *kgo.Client, topics map[string][]int32) {
 	ids := topics[e.topic]
 	if len(ids) == 0 {
 		e.health.Report(groupPart, nil) // there are more members than partitions
@@ -99,6 +99,7 @@ func (e *Engine) assigned(_ context.Context, _ *kgo.Client, topics map[string][]
 	}) {
 		return
 	}
+	cl.ResumeFetchPartitions(map[string][]int32{e.topic: ids}) // a pause outlives the assignment that it was made in
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, id := range ids {
