@@ -57,6 +57,10 @@ prove: ## the crash test with 50,000 commands and more
 mutants: ## show that the tests find each mutant in tests/mutations
 	go run ./tests/mutations
 
+.PHONY: memory
+memory: ## measure the memory of a processor at its worst
+	go run ./tests/memory
+
 .PHONY: clean
 clean: ## remove what was built and the demo's data
 	rm -rf bin data
