@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -92,7 +93,7 @@ func (e *Engine) sendLetter(t *task) {
 			return // left whole for the next owner
 		}
 		// The dead-letter topic is away: a fault of the infrastructure. The partition waits, the record is not dropped.
-		e.fault(lettersPart, err)
+		e.fault(lettersPart, fmt.Errorf("write to topic %s: %w", letter.Topic, err))
 		time.AfterFunc(jitter(2*time.Second), func() { e.sendLetter(t) })
 	})
 }
@@ -113,25 +114,48 @@ func (e *Engine) sendReply(t *task) {
 	e.producer.Produce(context.Background(), r, func(r *kgo.Record, err error) { e.replied(t, r, err) })
 }
 
-// replied ends a task whose reply was acknowledged. A reply that its topic does not take goes to the default topic
-// once; one that that does not take either is noted: its sender gets the answer by sending the request ID again.
+// replied ends a task whose reply was acknowledged. A reply that its topic does not take goes to the default topic. One
+// that no topic would take as it is, is noted: its sender gets the answer by sending the request ID again. Whatever else
+// keeps the default topic from taking it is a fault of the infrastructure: the reply waits, for its record is not
+// finished before.
 func (e *Engine) replied(t *task, r *kgo.Record, err error) {
 	if err == nil {
+		if r.Topic == e.defaultReplies() {
+			e.health.Report(repliesPart, nil)
+		}
 		e.done(t)
 		return
 	}
 	if e.ctx.Err() != nil || errors.Is(err, kgo.ErrClientClosed) {
-		return
+		return // left whole for the next owner
 	}
-	e.metrics.Undelivered.WithLabelValues(reason(err)).Inc()
-	if fallback := e.defaultReplies(); r.Topic != fallback {
+	again := func() {
+		again := &kgo.Record{Topic: e.defaultReplies(), Partition: -1, Key: r.Key, Value: r.Value, Headers: r.Headers}
+		e.producer.Produce(context.Background(), again, func(r *kgo.Record, err error) { e.replied(t, r, err) })
+	}
+	switch {
+	case r.Topic != e.defaultReplies():
+		e.metrics.Undelivered.WithLabelValues(reason(err)).Inc()
 		e.log.Warn("the reply topic does not take a reply; it goes to the default topic", "topic", r.Topic, "error", err)
-		again := &kgo.Record{Topic: fallback, Partition: -1, Key: r.Key, Value: r.Value, Headers: r.Headers}
-		go e.producer.Produce(context.Background(), again, func(r *kgo.Record, err error) { e.replied(t, r, err) })
-		return
+		go again()
+	case unfit(err):
+		e.metrics.Undelivered.WithLabelValues(reason(err)).Inc()
+		e.log.Warn("a reply cannot be delivered; the same request ID sent again is answered again", "topic", r.Topic, "request_id", string(r.Key), "error", err)
+		e.done(t)
+	default:
+		e.fault(repliesPart, fmt.Errorf("write to topic %s: %w", r.Topic, err))
+		time.AfterFunc(jitter(2*time.Second), again)
 	}
-	e.log.Warn("a reply cannot be delivered; the same request ID sent again is answered again", "topic", r.Topic, "request_id", string(r.Key), "error", err)
-	e.done(t)
+}
+
+// unfit reports whether err is about the record itself, which no later attempt mends.
+func unfit(err error) bool {
+	for _, about := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp} {
+		if errors.Is(err, about) {
+			return true
+		}
+	}
+	return false
 }
 
 func reason(err error) string {

@@ -179,9 +179,12 @@ func (e *Engine) fault(part string, err error) {
 
 // Parts that health is reported of.
 const (
-	storePart   = "store"
-	intakePart  = "kafka"
-	lettersPart = "dead-letters"
-	offsetsPart = "offsets"
-	groupPart   = "group"
+	storePart       = "store"
+	storeRightsPart = "store-rights"
+	intakePart      = "kafka"
+	rightsPart      = "kafka-rights"
+	lettersPart     = "dead-letters"
+	repliesPart     = "replies"
+	offsetsPart     = "offsets"
+	groupPart       = "group"
 )

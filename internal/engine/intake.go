@@ -186,8 +186,14 @@ func (e *Engine) fetchFault(partition int32, err error) error {
 		e.fault(fmt.Sprintf("partition-%d", partition), err)
 		return nil
 	}
+	var session *kgo.ErrGroupSession
+	if errors.As(err, &session) {
+		err = fmt.Errorf("join group %s: %w", e.cfg.Group, err)
+	} else {
+		err = fmt.Errorf("read topic %s, partition %d: %w", e.topic, partition, err)
+	}
 	e.mu.Lock()
-	e.fetchFaultErr, e.fetchFaultAt = fmt.Errorf("fetch of partition %d: %w", partition, err), time.Now()
+	e.fetchFaultErr, e.fetchFaultAt = err, time.Now()
 	e.mu.Unlock()
 	return nil
 }

@@ -80,7 +80,7 @@ func (e *Engine) commitNow(ctx context.Context, cl *kgo.Client, ps []*partition)
 		}
 	})
 	if fault != nil {
-		return fmt.Errorf("commit offsets: %w", fault)
+		return fmt.Errorf("commit offsets of topic %s in group %s: %w", e.topic, e.cfg.Group, fault)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

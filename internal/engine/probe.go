@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed54173720/writ/internal/kafka"
 	"github.com/seed54173720/writ/pkg/command"
 )
 
@@ -17,19 +18,24 @@ func (e *Engine) probe(ctx context.Context) {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	for {
+		reached := false
 		e.ask(ctx, intakePart, func(ctx context.Context) error {
 			if err := e.producer.Ping(ctx); err != nil {
-				return fmt.Errorf("no broker answers: %w", err)
+				return fmt.Errorf("no broker answers: %w", kafka.Explain(err))
 			}
-			if err := e.recentFetchFault(); err != nil {
-				return err
-			}
-			return nil
+			reached = true
+			return e.recentFetchFault()
 		})
+		if reached {
+			e.ask(ctx, rightsPart, e.rights)
+		}
 		e.ask(ctx, storePart, func(ctx context.Context) error {
 			_, err := e.store.Heads(ctx, []command.Digest{{}})
 			return err
 		})
+		if s, ok := e.store.(rightsTeller); ok {
+			e.ask(ctx, storeRightsPart, s.Rights)
+		}
 		select {
 		case <-ctx.Done():
 			return

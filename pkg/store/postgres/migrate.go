@@ -45,7 +45,7 @@ func migrate(ctx context.Context, cfg Config) error {
 	if _, err := conn.Exec(ctx, "select pg_advisory_lock($1)", int64(migrationLock)); err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, "create schema if not exists "+pgx.Identifier{cfg.Schema}.Sanitize()); err != nil {
+	if err := ensureSchema(ctx, conn, cfg.Schema); err != nil {
 		return err
 	}
 
@@ -67,6 +67,16 @@ func migrate(ctx context.Context, cfg Config) error {
 		cfg.Logger.Info("schema migrated", "schema", cfg.Schema, "version", m.Source.Version)
 	}
 	return nil
+}
+
+// ensureSchema asks first: "if not exists" wants the right to create schemas even where it has nothing to do.
+func ensureSchema(ctx context.Context, conn *pgx.Conn, schema string) error {
+	var exists bool
+	if err := conn.QueryRow(ctx, `select exists (select from pg_namespace where nspname = $1)`, schema).Scan(&exists); err != nil || exists {
+		return err
+	}
+	_, err := conn.Exec(ctx, "create schema "+pgx.Identifier{schema}.Sanitize())
+	return err
 }
 
 // latestVersion is the schema version that this build works with.
