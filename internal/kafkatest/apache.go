@@ -27,20 +27,25 @@ var properties embed.FS
 // or missing, and waits until it answers. It fails with [ErrNotAvailable] on a
 // machine without Java, or without Maven where the jars are not there yet.
 func Apache(ctx context.Context, dir string) (*Proc, error) {
+	_, p, err := apache(ctx, dir, nil)
+	return p, err
+}
+
+func apache(ctx context.Context, dir string, security *Security) (*node, *Proc, error) {
 	java, err := javaBinary()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	jars, err := Jars(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, fmt.Errorf("kafkatest: %w", err)
+		return nil, nil, fmt.Errorf("kafkatest: %w", err)
 	}
-	n := node{dir: dir, java: java, jars: jars, clusterID: newClusterID()}
+	n := node{dir: dir, java: java, jars: jars, clusterID: newClusterID(), security: security}
 	if err := n.format(ctx); err != nil {
-		return nil, fmt.Errorf("kafkatest: format the data of Apache Kafka: %w", err)
+		return nil, nil, fmt.Errorf("kafkatest: format the data of Apache Kafka: %w", err)
 	}
 	p := &Proc{
 		addr:    fmt.Sprintf("127.0.0.1:%d", n.port),
@@ -53,9 +58,9 @@ func Apache(ctx context.Context, dir string) (*Proc, error) {
 		},
 	}
 	if err := p.start(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return p, nil
+	return &n, p, nil
 }
 
 // node is what one installation of Apache Kafka keeps over its lives.
@@ -63,17 +68,19 @@ type node struct {
 	dir, java, jars string
 	clusterID       string
 	port            int
+	security        *Security // nil: none
+	securePort      int
 }
 
 func (n *node) config() string { return filepath.Join(n.dir, "server.properties") }
 
 // format picks the ports, writes the configuration and lays out the storage.
 func (n *node) format(ctx context.Context) error {
-	ports, err := freePorts(2)
+	ports, err := freePorts(3)
 	if err != nil {
 		return err
 	}
-	n.port = ports[0]
+	n.port, n.securePort = ports[0], ports[2]
 	if err := os.MkdirAll(n.dir, 0o755); err != nil {
 		return err
 	}
@@ -82,8 +89,14 @@ func (n *node) format(ctx context.Context) error {
 		"Port":           n.port,
 		"ControllerPort": ports[1],
 		"Data":           filepath.Join(n.dir, "data"),
+		"Listeners":      n.listeners(),
 	}); err != nil {
 		return err
+	}
+	if n.security != nil {
+		if err := n.secure(&config); err != nil {
+			return err
+		}
 	}
 	if err := os.WriteFile(n.config(), config.Bytes(), 0o644); err != nil {
 		return err
@@ -95,7 +108,7 @@ func (n *node) format(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(n.dir, "log4j2.properties"), logging, 0o644); err != nil {
 		return err
 	}
-	cmd := n.command(ctx, "kafka.tools.StorageTool", "format", "--standalone", "-t", n.clusterID, "-c", n.config())
+	cmd := n.command(ctx, "kafka.tools.StorageTool", append([]string{"format", "--standalone", "-t", n.clusterID, "-c", n.config()}, n.scramUsers()...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}

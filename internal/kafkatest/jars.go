@@ -24,7 +24,7 @@ var ErrNotAvailable = errors.New("apache kafka is not available")
 var pom []byte
 
 // Jars returns the directory that holds Apache Kafka's jars, after Maven has
-// fetched them if it is missing: $WRIT_CACHE/kafka-VERSION, by default below the
+// fetched them if it is missing: $WRIT_CACHE/kafka-VERSION-tools, by default below the
 // user's cache directory. It is safe against other processes that do the same.
 func Jars(ctx context.Context) (string, error) {
 	dir, err := jarsDir()
@@ -86,7 +86,7 @@ func jarsDir() (string, error) {
 		}
 		cache = filepath.Join(user, "writ")
 	}
-	dir, err := filepath.Abs(filepath.Join(cache, "kafka-"+KafkaVersion))
+	dir, err := filepath.Abs(filepath.Join(cache, "kafka-"+KafkaVersion+"-tools"))
 	if err != nil {
 		return "", fmt.Errorf("kafkatest: WRIT_CACHE: %w", err)
 	}
