@@ -117,6 +117,10 @@ func list(ctx context.Context, admin *kadm.Client, topics []Topic) (kadm.TopicDe
 	// Only a request that also asks for rights passes by the client's cache, which
 	// is seconds old.
 	details, err := admin.ListTopics(kadm.WithAuthorizedOps(ctx), names...)
+	var denied *kadm.AuthError
+	if errors.As(err, &denied) && len(topics) > 1 {
+		return nil, whichDenied(ctx, admin, topics, err) // it does not say
+	}
 	if err != nil {
 		return nil, fmt.Errorf("topics: look up %q: %w", names, err)
 	}
@@ -129,4 +133,18 @@ func list(ctx context.Context, admin *kadm.Client, topics []Topic) (kadm.TopicDe
 		}
 	}
 	return details, nil
+}
+
+// whichDenied returns an error that names the topics which may not be looked at.
+func whichDenied(ctx context.Context, admin *kadm.Client, topics []Topic, err error) error {
+	var faults []error
+	for _, t := range topics {
+		if _, err := list(ctx, admin, []Topic{t}); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if len(faults) == 0 {
+		return err
+	}
+	return errors.Join(faults...)
 }

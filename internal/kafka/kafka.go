@@ -55,6 +55,9 @@ func (l logger) Level() kgo.LogLevel {
 // Admin is an administration client.
 type Admin = kadm.Client
 
+// ErrUnreachable is why Connect fails: no broker answers, or none lets us in.
+var ErrUnreachable = errors.New("the brokers cannot be reached")
+
 // tryFor bounds one attempt to reach the brokers.
 const tryFor = 10 * time.Second
 
@@ -72,7 +75,7 @@ func Connect(ctx context.Context, opts []kgo.Opt, brokers []string) (*Admin, err
 		if ctx.Err() == nil && limited.Err() != nil {
 			err = context.Cause(limited)
 		}
-		return nil, fmt.Errorf("kafka: reach the brokers %q: %w", brokers, Explain(err))
+		return nil, fmt.Errorf("kafka: %w at %q: %w", ErrUnreachable, brokers, Explain(err))
 	}
 	return kadm.NewClient(client), nil
 }

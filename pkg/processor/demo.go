@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed54173720/writ/internal/config"
 	"github.com/seed54173720/writ/pkg/client"
 	"github.com/seed54173720/writ/pkg/command"
 	"github.com/seed54173720/writ/pkg/store/postgres"
@@ -115,7 +116,11 @@ func (a *app) showNext(n *node, last *command.Command) {
 		fmt.Fprintf(a.stdout, "  submit send %s %s --data '%s' --kafka-brokers %s\n", last.Type(), last.Aggregate().ID, last.Body(), brokers)
 	}
 	fmt.Fprintf(a.stdout, "  kcat -b %s -t %s.replies -C -e -f '%%p/%%o %%k %%s\\n'\n", brokers, name)
-	fmt.Fprintf(a.stdout, "  psql '%s' -c 'select * from %s.journal_plain'\n", n.database, schema)
+	database := n.database // of the embedded one, whose password is of this machine alone
+	if n.postgres == nil {
+		database = config.RedactURL(database)
+	}
+	fmt.Fprintf(a.stdout, "  psql '%s' -c 'select * from %s.journal_plain'\n", database, schema)
 	if n.http != "" {
 		fmt.Fprintf(a.stdout, "  curl http://%s/readyz\n", n.http)
 	}

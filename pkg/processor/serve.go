@@ -62,10 +62,13 @@ func (a *app) serve(ctx context.Context, use func(context.Context, *node) error)
 		return stopped(ctx, err)
 	}
 	defer n.stop(a)
-	if err := a.prepareKafka(ctx, n.parts); err != nil {
+	if err := a.reach(ctx, h, func() error { return a.prepareKafka(ctx, n.parts) }); err != nil {
 		return stopped(ctx, err)
 	}
-	if n.store, err = a.prepareStore(ctx, n.parts); err != nil {
+	if err := a.reach(ctx, h, func() (err error) {
+		n.store, err = a.prepareStore(ctx, n.parts)
+		return err
+	}); err != nil {
 		return stopped(ctx, err)
 	}
 	defer n.store.Close()
@@ -92,6 +95,30 @@ func (a *app) serve(ctx context.Context, use func(context.Context, *node) error)
 	cancel()
 	wg.Wait()
 	return errors.Join(broken, err)
+}
+
+// reach calls f again until the servers that it needs let it in: at the start they may be away as at any other time, and
+// a password may come later. Readiness says meanwhile why. Any other error is returned.
+func (a *app) reach(ctx context.Context, h *health.Health, f func() error) error {
+	const shortest, longest = 500 * time.Millisecond, 5 * time.Second
+	last := ""
+	for wait := shortest; ; wait = min(2*wait, longest) {
+		err := f()
+		if !errors.Is(err, kafka.ErrUnreachable) && !errors.Is(err, postgres.ErrUnreachable) || ctx.Err() != nil {
+			h.Report("start", errors.New("starting"))
+			return err
+		}
+		h.Report("start", err)
+		if err.Error() != last {
+			last = err.Error()
+			a.log.Warn("cannot start yet; tries again until it can", "error", err)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // stopped makes a quiet end of an error that is only the end of ctx.

@@ -17,6 +17,9 @@ var promised = []struct{ name, value, why string }{
 	{"synchronous_commit", "on", "an answered command could be lost with the server"},
 }
 
+// ErrUnreachable is why Check and Migrate fail where the server does not answer, or does not let the role in.
+var ErrUnreachable = errors.New("the database cannot be reached")
+
 // Check reports everything about the database that keeps this build from working with it, each fault with how to mend
 // it, joined into one error.
 func (s *Store) Check(ctx context.Context) error {
@@ -24,7 +27,7 @@ func (s *Store) Check(ctx context.Context) error {
 	cfg.ValidateConnect = nil // a read-only server is one of the faults to be named
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return fmt.Errorf("store: check: %w", err)
+		return fmt.Errorf("store: check: %w: %w", ErrUnreachable, err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 
@@ -54,6 +57,9 @@ func (s *Store) checkVersion(ctx context.Context, conn *pgx.Conn) ([]error, erro
 	err = conn.QueryRow(ctx, selectVersion).Scan(&got)
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Code == undefinedTable {
+		if err := s.Rights(ctx); err != nil {
+			return []error{err}, nil // a schema that may not be used looks like one that is not there
+		}
 		err = nil
 	}
 	switch {

@@ -39,7 +39,7 @@ func migrate(ctx context.Context, cfg Config) error {
 	session.RuntimeParams["lock_timeout"] = "0" // to queue at the lock, and behind commits under way
 	conn, err := pgx.ConnectConfig(ctx, session)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) // which gives up the lock
 	if _, err := conn.Exec(ctx, "select pg_advisory_lock($1)", int64(migrationLock)); err != nil {
