@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"text/tabwriter"
 	"time"
 )
 
@@ -43,8 +42,8 @@ func run() error {
 
 	sound := map[string]bool{} // tests that pass on what is not mutated; else a failure would show nothing
 	survived := 0
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "mutant\tfound by\tafter\twhat it breaks")
+	const row = "%-32s %-7s %-75s %s\n" // printed as it is known: each takes a while
+	fmt.Printf(row, "mutant", "after", "found by", "what it breaks")
 	for _, m := range all {
 		if tests := m.pkg + " " + m.run; !sound[tests] {
 			if out, err := goTest(dir, m); err != nil {
@@ -61,10 +60,7 @@ func run() error {
 			survived++
 			found = "NOBODY"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", m.name, found, time.Since(began).Round(100*time.Millisecond), m.story)
-	}
-	if err := table.Flush(); err != nil {
-		return err
+		fmt.Printf(row, m.name, time.Since(began).Round(100*time.Millisecond), found, m.story)
 	}
 	if survived > 0 {
 		return fmt.Errorf("mutations: %d of %d mutants survived", survived, len(all))
