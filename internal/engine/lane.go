@@ -56,7 +56,9 @@ func (e *Engine) form(l *lane) *unit {
 	u := &unit{lane: l, tasks: l.queue[:n:n], bytes: bytes}
 	l.queue = l.queue[n:]
 	u.Aggregate, u.Stream = l.aggregate, l.stream
-	u.Items = make([]*kernel.Item, n)
+	if u.Items = u.alone[:]; n > 1 {
+		u.Items = make([]*kernel.Item, n)
+	}
 	for i, t := range u.tasks {
 		u.Items[i] = &t.item
 	}

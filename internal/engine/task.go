@@ -35,6 +35,7 @@ type unit struct {
 	rest   []*task // taken out: decided in a later unit
 	bytes  int64
 	commit store.Unit // what is to be written
+	alone  [1]*kernel.Item
 }
 
 // fit aligns the tasks with what the kernel left in the unit.

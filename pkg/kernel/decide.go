@@ -18,7 +18,11 @@ import (
 // until its tries are used up and it is recorded as failed. Decisions are application code: Decide may take long.
 func (k *Kernel) Decide(ctx context.Context, u *Unit) (rest []*Item) {
 	if len(u.rows) != len(u.Items) {
-		u.rows, u.states = make([]store.Row, len(u.Items)), make([]*State, len(u.Items))
+		if len(u.Items) == 1 {
+			u.rows, u.states = u.alone.rows[:], u.alone.states[:]
+		} else {
+			u.rows, u.states = make([]store.Row, len(u.Items)), make([]*State, len(u.Items))
+		}
 	}
 	u.keys.stream = u.Stream
 	for ; u.decided < len(u.Items); u.decided++ {

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed54173720/writ/pkg/command"
@@ -30,6 +31,8 @@ type Kernel struct {
 	Attempts int
 	// Clock tells the time. Default: time.Now.
 	Clock func() time.Time
+
+	doubts atomic.Int64 // creates to be loaded before the next guess
 }
 
 // Load returns the aggregate's state and version: the zero state at version 0 where it does not exist.

@@ -94,7 +94,12 @@ func (k *Kernel) load(ctx context.Context, units []*Unit) error {
 			continue
 		}
 		typ := k.Context.aggregates[u.Aggregate.Type]
-		if typ == nil || !u.needsState() {
+		first := u.firstUndecided()
+		if typ == nil || first == nil {
+			continue
+		}
+		if k.guessNew(u, first) {
+			u.base = &State{value: typ.zero}
 			continue
 		}
 		asked = append(asked, store.Asked{Stream: u.Stream, Revision: typ.revision})
@@ -113,11 +118,37 @@ func (k *Kernel) load(ctx context.Context, units []*Unit) error {
 	return nil
 }
 
-func (u *Unit) needsState() bool {
+func (u *Unit) firstUndecided() *Item {
 	for _, item := range u.Items {
 		if item.undecided() {
-			return true
+			return item
 		}
 	}
-	return false
+	return nil
+}
+
+// doubt is how many creates are loaded, after a guess was wrong, before the next one is guessed.
+const doubt = 10_000
+
+// guessNew reports whether the unit may be decided as if its aggregate did not exist, without a look: it begins with a
+// create, and creates nearly always find nothing. A wrong guess is found out like any outdated state, by the version
+// of the commit or by the heads that refusals are checked against; as it costs its group another turn, a wrong guess
+// makes the next creates be loaded.
+func (k *Kernel) guessNew(u *Unit, first *Item) bool {
+	h := k.Context.commands[first.Command.Type()]
+	if h == nil || h.existence != Creates {
+		return false
+	}
+	if first.guessed {
+		k.doubts.Store(doubt)
+		return false
+	}
+	if k.doubts.Load() > 0 {
+		k.doubts.Add(-1)
+		return false
+	}
+	for _, item := range u.Items {
+		item.guessed = true
+	}
+	return true
 }

@@ -36,6 +36,7 @@ type Item struct {
 	body      any // decoded
 	ops       []keyOp
 	stateless bool // the refusal does not depend on the state
+	guessed   bool // once decided as if its aggregate did not exist
 }
 
 // Stored reports whether the item is answered by a row that stood in the store before.
@@ -81,10 +82,14 @@ type Unit struct {
 	states     []*State
 	rows       []store.Row
 	keys       keyView
-	decided    int // items before this index are decided
-	take       []keys.Key
-	release    []keys.Key
-	snapshot   *store.Snapshot
+	alone      struct { // of a unit of one item: no slices to allocate
+		rows   [1]store.Row
+		states [1]*State
+	}
+	decided  int // items before this index are decided
+	take     []keys.Key
+	release  []keys.Key
+	snapshot *store.Snapshot
 }
 
 // Reset makes the unit begin again at "seen before?", knowing nothing: after a lost race, or a commit of unknown fate.

@@ -42,33 +42,42 @@ func foldOnce(s string) string {
 
 // foldASCII is Fold for printable ASCII, which most names are; the profile's machinery costs microseconds.
 func foldASCII(s string) (string, bool) {
-	folded := true // s is its own fold: no copy
+	var differs byte // from what it folds to
 	before := byte(' ')
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		if c < ' ' || c > '~' {
+		folded := asciiFold[c]
+		if folded == 0 {
 			return "", false
 		}
-		if 'A' <= c && c <= 'Z' || c == ' ' && before == ' ' {
-			folded = false
+		differs |= c ^ folded
+		if c == ' ' && before == ' ' {
+			differs = 1
 		}
 		before = c
 	}
-	if folded && before != ' ' || s == "" {
+	if differs == 0 && before != ' ' || s == "" {
 		return s, true
 	}
 	out := make([]byte, 0, len(s))
 	before = ' '
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		if c == ' ' && before == ' ' {
-			continue
+		if c != ' ' || before != ' ' {
+			out = append(out, asciiFold[c])
 		}
 		before = c
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		out = append(out, c)
 	}
 	return string(bytes.TrimSuffix(out, []byte{' '})), true
 }
+
+// asciiFold is the folded form of each printable ASCII character, 0 for all other bytes.
+var asciiFold = func() (table [256]byte) {
+	for c := byte(' '); c <= '~'; c++ {
+		table[c] = c
+		if 'A' <= c && c <= 'Z' {
+			table[c] = c + 'a' - 'A'
+		}
+	}
+	return table
+}()

@@ -68,3 +68,18 @@ func TestASCIIFoldsAsTheProfileDoes(t *testing.T) {
 		}
 	})
 }
+
+func BenchmarkFold(b *testing.B) {
+	for _, row := range []struct{ name, s string }{
+		{"ASCII", "Acme Tools " + strings.Repeat("x", 240)},
+		{"folded ASCII", "acme tools " + strings.Repeat("x", 240)},
+		{"other", "Müller " + strings.Repeat("x", 240)},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Fold(row.s)
+			}
+		})
+	}
+}
