@@ -98,15 +98,18 @@ func (e *Engine) sendLetter(t *task) {
 	})
 }
 
-// usualReply is the size that most replies stay below, in bytes.
-const usualReply = 384
+// usualReply is the size that most replies stay below with their keys, in bytes.
+const usualReply = 416
 
 func (e *Engine) sendReply(t *task) {
 	reply, to, partition := e.reply(t)
 	var scratch [8]command.Header
+	text := append(make([]byte, 0, usualReply), reply.RequestID...)
+	key := len(text)
+	text = reply.Append(text)
 	r := &kgo.Record{
-		Topic: e.replyTopic(to), Partition: partition, Key: []byte(reply.RequestID),
-		Value: reply.Append(make([]byte, 0, usualReply)), Headers: headers(reply.Headers(scratch[:0])),
+		Topic: e.replyTopic(to), Partition: partition, Key: text[:key:key], Value: text[key:],
+		Headers: headers(reply.Headers(scratch[:0])),
 	}
 	if to == "" || r.Topic != to {
 		r.Partition = -1
@@ -120,7 +123,7 @@ func (e *Engine) sendReply(t *task) {
 // finished before.
 func (e *Engine) replied(t *task, r *kgo.Record, err error) {
 	if err == nil {
-		if r.Topic == e.defaultReplies() {
+		if r.Topic == e.replies {
 			e.health.Report(repliesPart, nil)
 		}
 		e.done(t)
@@ -130,11 +133,11 @@ func (e *Engine) replied(t *task, r *kgo.Record, err error) {
 		return // left whole for the next owner
 	}
 	again := func() {
-		again := &kgo.Record{Topic: e.defaultReplies(), Partition: -1, Key: r.Key, Value: r.Value, Headers: r.Headers}
+		again := &kgo.Record{Topic: e.replies, Partition: -1, Key: r.Key, Value: r.Value, Headers: r.Headers}
 		e.producer.Produce(context.Background(), again, func(r *kgo.Record, err error) { e.replied(t, r, err) })
 	}
 	switch {
-	case r.Topic != e.defaultReplies():
+	case r.Topic != e.replies:
 		e.metrics.Undelivered.WithLabelValues(reason(err)).Inc()
 		e.log.Warn("the reply topic does not take a reply; it goes to the default topic", "topic", r.Topic, "error", err)
 		go again()
@@ -181,14 +184,12 @@ func (e *Engine) reply(t *task) (r command.Reply, to string, partition int32) {
 	return t.item.Reply(e.topic), t.cmd.ReplyTo(), partition
 }
 
-func (e *Engine) defaultReplies() string { return e.kernel.Context.Name() + ".replies" }
-
 // replyTopic returns where a reply may go: the topic asked for if it is a reply topic of the context, else the default.
 func (e *Engine) replyTopic(to string) string {
-	if own := e.defaultReplies(); to == own || strings.HasPrefix(to, own+".") {
+	if own := e.replies; to == own || strings.HasPrefix(to, own+".") {
 		return to
 	}
-	return e.defaultReplies()
+	return e.replies
 }
 
 // letter is the record that keeps t's record, with where it came from and why.

@@ -28,6 +28,7 @@ type Engine struct {
 	kernel  *kernel.Kernel
 	store   store.Store
 	topic   string // of commands
+	replies string // the default topic of replies
 
 	intake   *kgo.Client
 	producer *kgo.Client // of replies
@@ -67,7 +68,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: cfg, log: cfg.Logger, metrics: cfg.Metrics, health: cfg.Health,
-		kernel: cfg.Kernel, store: cfg.Kernel.Store, topic: cfg.Kernel.Context.Name() + ".commands",
+		kernel: cfg.Kernel, store: cfg.Kernel.Store, topic: cfg.Kernel.Context.Name() + ".commands", replies: cfg.Kernel.Context.Name() + ".replies",
 		partitions: map[int32]*partition{}, claims: map[command.Digest]*group{}, seen: map[command.Digest]struct{}{},
 	}
 	e.room = sync.NewCond(&e.mu)

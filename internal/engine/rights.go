@@ -29,7 +29,7 @@ func (e *Engine) topicRights(ctx context.Context) error {
 		operation kmsg.ACLOperation
 	}{
 		{e.topic, kmsg.ACLOperationRead},
-		{e.defaultReplies(), kmsg.ACLOperationWrite},
+		{e.replies, kmsg.ACLOperationWrite},
 		{name + ".dead-letters", kmsg.ACLOperationWrite},
 	}
 	req := kmsg.NewPtrMetadataRequest()

@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"bytes"
 	"strings"
 
 	"golang.org/x/text/cases"
@@ -59,16 +58,17 @@ func foldASCII(s string) (string, bool) {
 	if differs == 0 && before != ' ' || s == "" {
 		return s, true
 	}
-	out := make([]byte, 0, len(s))
+	var out strings.Builder
+	out.Grow(len(s))
 	before = ' '
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		if c != ' ' || before != ' ' {
-			out = append(out, asciiFold[c])
+			out.WriteByte(asciiFold[c])
 		}
 		before = c
 	}
-	return string(bytes.TrimSuffix(out, []byte{' '})), true
+	return strings.TrimSuffix(out.String(), " "), true
 }
 
 // asciiFold is the folded form of each printable ASCII character, 0 for all other bytes.

@@ -30,7 +30,7 @@ type Key struct {
 // Digest is the key's compact name in the store: 16 bytes of a hash over its framed parts. Stores compare the
 // parts themselves on a hit.
 func (k Key) Digest() command.Digest {
-	var buf [256]byte
+	var buf [MaxNamespace + MaxName + 64]byte // a key of the default tenant needs no heap
 	b := append(buf[:0], "writ key"...)
 	if k.System {
 		b = append(b, 1)
