@@ -91,7 +91,14 @@ func (w *workload) fresh() []draft {
 	id, request := fmt.Sprintf("a-%d", w.n), fmt.Sprintf("request-%d", w.n)
 	one := func(d draft) []draft { return []draft{d} }
 	build := func(typ, subject string, body any, wants *keys.Key) []draft {
-		return one(drafted(w.t, command.New("catalog."+typ, "test").ID(request).Subject(subject).JSON(body), wants))
+		b := command.New("catalog."+typ, "test").ID(request).Subject(subject).JSON(body)
+		switch w.rnd.IntN(20) {
+		case 0:
+			b.ReplyTo("catalog.replies").ReplyPartition(w.rnd.Int32N(w.partitions))
+		case 1:
+			b.WaitFor(command.StageSnapshot)
+		}
+		return one(drafted(w.t, b, wants))
 	}
 	switch n := w.rnd.IntN(100); {
 	case n < 18 || len(w.brands) < 20:
@@ -145,9 +152,16 @@ func (w *workload) fresh() []draft {
 	}
 }
 
-func (w *workload) common() string  { return fmt.Sprintf("Common %d", w.rnd.IntN(60)) }
-func (w *workload) brand() string   { return w.recent(w.brands) }
-func (w *workload) product() string { return w.recent(w.products) }
+func (w *workload) common() string { return fmt.Sprintf("Common %d", w.rnd.IntN(60)) }
+func (w *workload) brand() string  { return w.recent(w.brands) }
+
+// product is one of the last, or the one that grows old enough for snapshots.
+func (w *workload) product() string {
+	if w.rnd.IntN(8) == 0 {
+		return w.products[0]
+	}
+	return w.recent(w.products)
+}
 
 // recent prefers the last ones: they are in flight.
 func (w *workload) recent(ids []string) string { return ids[max(0, len(ids)-1-w.rnd.IntN(60))] }

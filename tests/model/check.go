@@ -195,7 +195,7 @@ func (c *checker) asked(row *store.Row) string {
 
 func differs(row *store.Row, reply *command.Reply) string {
 	same := row.Outcome == reply.Outcome && row.Version == reply.Version && row.RequestID == reply.RequestID &&
-		row.Aggregate == reply.Aggregate && row.Type == reply.Type && bytes.Equal(row.Result, reply.Result) &&
+		row.Aggregate == reply.Aggregate && row.Type == reply.Type && (!row.Outcome.Final() || row.Meta.Stage == reply.Stage) && bytes.Equal(row.Result, reply.Result) &&
 		(row.Error == nil) == (reply.Error == nil)
 	if same && row.Error != nil {
 		same = row.Error.Code == reply.Error.Code && row.Error.Message == reply.Error.Message
