@@ -18,13 +18,14 @@ import (
 // answer sends each task's dead letter, where it is owed one, and its reply. A task is finished when they are
 // acknowledged, or undeliverable for good.
 func (e *Engine) answer(tasks []*task) {
+	m := newReplyMemory(len(tasks))
 	for _, t := range tasks {
 		e.count(t)
 		if e.letterOwed(t) {
 			e.sendLetter(t)
 			continue
 		}
-		e.sendReply(t)
+		e.sendReply(t, m)
 	}
 }
 
@@ -86,7 +87,7 @@ func (e *Engine) sendLetter(t *task) {
 		if err == nil {
 			e.metrics.DeadLetters.Inc()
 			e.health.Report(lettersPart, nil)
-			e.sendReply(t)
+			e.sendReply(t, newReplyMemory(1))
 			return
 		}
 		if e.ctx.Err() != nil {
@@ -98,22 +99,13 @@ func (e *Engine) sendLetter(t *task) {
 	})
 }
 
-// usualReply is the size that most replies stay below with their keys, in bytes.
-const usualReply = 416
-
-func (e *Engine) sendReply(t *task) {
+func (e *Engine) sendReply(t *task, m *replyMemory) {
 	reply, to, partition := e.reply(t)
-	var scratch [8]command.Header
-	text := append(make([]byte, 0, usualReply), reply.RequestID...)
-	key := len(text)
-	text = reply.Append(text)
-	r := &kgo.Record{
-		Topic: e.replyTopic(to), Partition: partition, Key: text[:key:key], Value: text[key:],
-		Headers: headers(reply.Headers(scratch[:0])),
+	r := m.record(&reply)
+	if r.Topic = e.replyTopic(to); to == "" || r.Topic != to {
+		partition = -1
 	}
-	if to == "" || r.Topic != to {
-		r.Partition = -1
-	}
+	r.Partition = partition
 	e.producer.Produce(context.Background(), r, func(r *kgo.Record, err error) { e.replied(t, r, err) })
 }
 
@@ -132,22 +124,22 @@ func (e *Engine) replied(t *task, r *kgo.Record, err error) {
 	if e.ctx.Err() != nil || errors.Is(err, kgo.ErrClientClosed) {
 		return // left whole for the next owner
 	}
-	again := func() {
-		again := &kgo.Record{Topic: e.replies, Partition: -1, Key: r.Key, Value: r.Value, Headers: r.Headers}
+	again := func(partition int32) {
+		again := &kgo.Record{Topic: e.replies, Partition: partition, Key: r.Key, Value: r.Value, Headers: r.Headers}
 		e.producer.Produce(context.Background(), again, func(r *kgo.Record, err error) { e.replied(t, r, err) })
 	}
 	switch {
 	case r.Topic != e.replies:
 		e.metrics.Undelivered.WithLabelValues(reason(err)).Inc()
 		e.log.Warn("the reply topic does not take a reply; it goes to the default topic", "topic", r.Topic, "error", err)
-		go again()
+		go again(-1)
 	case unfit(err):
 		e.metrics.Undelivered.WithLabelValues(reason(err)).Inc()
 		e.log.Warn("a reply cannot be delivered; the same request ID sent again is answered again", "topic", r.Topic, "request_id", string(r.Key), "error", err)
 		e.done(t)
 	default:
 		e.fault(repliesPart, fmt.Errorf("write to topic %s: %w", r.Topic, err))
-		time.AfterFunc(jitter(2*time.Second), again)
+		time.AfterFunc(jitter(2*time.Second), func() { again(r.Partition) })
 	}
 }
 
@@ -206,7 +198,7 @@ func (e *Engine) letter(t *task) *kgo.Record {
 	}
 	var r command.Record
 	d.Record(&r)
-	return &kgo.Record{Topic: e.kernel.Context.Name() + ".dead-letters", Partition: -1, Key: r.Key, Value: r.Value, Headers: headers(r.Headers)}
+	return &kgo.Record{Topic: e.kernel.Context.Name() + ".dead-letters", Partition: -1, Key: r.Key, Value: r.Value, Headers: kafkaHeaders(nil, r.Headers)}
 }
 
 // plain returns a Kafka record's headers in the words of package command.
@@ -215,14 +207,6 @@ func plain(dst []command.Header, hs []kgo.RecordHeader) []command.Header {
 		dst = append(dst, command.Header{Key: h.Key, Value: h.Value})
 	}
 	return dst
-}
-
-func headers(hs []command.Header) []kgo.RecordHeader {
-	out := make([]kgo.RecordHeader, len(hs))
-	for i, h := range hs {
-		out[i] = kgo.RecordHeader{Key: h.Key, Value: h.Value}
-	}
-	return out
 }
 
 // done finishes a task: its record needs nothing more, and the partition's offset may move behind it.
@@ -240,6 +224,8 @@ func (e *Engine) done(t *task) {
 	p.working--
 	e.commands--
 	e.bytes -= t.size
+	e.metrics.InFlight.Set(float64(e.commands))
+	e.metrics.InFlightByte.Set(float64(e.bytes))
 	p.settled()
 	if p.paused {
 		e.resume() // the poll waits for records, and a paused partition has none to wake it with

@@ -15,10 +15,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/plugin/kslog"
 	"golang.org/x/sync/semaphore"
@@ -187,22 +189,13 @@ func (c *Client) options() []kgo.Opt {
 // answer a command of ours below that position, since none has been sent yet.
 func (c *Client) begin(ctx context.Context) error {
 	admin := kadm.NewClient(c.kafka)
-	details, err := admin.ListTopics(ctx, c.topic, c.cfg.ReplyTopic)
-	if err != nil {
-		return fmt.Errorf("client: look up the topics of context %q: %w", c.cfg.Context, err)
-	}
-	var faults []error
-	for _, name := range [...]string{c.topic, c.cfg.ReplyTopic} {
-		if !details.Has(name) || details[name].Err != nil {
-			faults = append(faults, fmt.Errorf("client: topic %s of context %q cannot be used: %w: create it, or let the processor do it (processor topics, or serve --topics)",
-				name, c.cfg.Context, missing(details[name].Err)))
-		}
-	}
-	if err := errors.Join(faults...); err != nil {
+	commands, fault := c.lookUp(ctx, admin, c.topic, kadm.OpWrite)
+	replies, otherFault := c.lookUp(ctx, admin, c.cfg.ReplyTopic, kadm.OpRead)
+	if err := errors.Join(fault, otherFault); err != nil {
 		return err
 	}
-	c.topicID = details[c.topic].ID
-	c.partition = rand.Int32N(int32(len(details[c.cfg.ReplyTopic].Partitions)))
+	c.topicID = commands.ID
+	c.partition = rand.Int32N(int32(len(replies.Partitions)))
 	ends, err := admin.ListEndOffsets(ctx, c.cfg.ReplyTopic)
 	if err != nil {
 		return fmt.Errorf("client: read the end of %s: %w", c.cfg.ReplyTopic, err)
@@ -213,6 +206,23 @@ func (c *Client) begin(ctx context.Context) error {
 	}
 	c.readFrom(kgo.NewOffset().At(end.Offset))
 	return nil
+}
+
+// lookUp returns a topic on which the operation is allowed. Each is asked for alone: of several the brokers do not say
+// which one may not be seen. Brokers that do not say what is allowed are taken at their deeds.
+func (c *Client) lookUp(ctx context.Context, admin *kadm.Client, name string, op kadm.ACLOperation) (kadm.TopicDetail, error) {
+	topics, err := admin.ListTopics(kadm.WithAuthorizedOps(ctx), name)
+	topic := topics[name]
+	switch {
+	case err != nil:
+		return topic, fmt.Errorf("client: look up topic %s of context %q: %w", name, c.cfg.Context, err)
+	case !topics.Has(name) || topic.Err != nil:
+		return topic, fmt.Errorf("client: topic %s of context %q cannot be used: %w: create it, or let the processor do it (processor topics, or serve --topics)",
+			name, c.cfg.Context, missing(topic.Err))
+	case len(topic.AuthorizedOperations) > 0 && !slices.Contains(topic.AuthorizedOperations, op):
+		return topic, fmt.Errorf("client: %s of topic %s is not allowed: %w", op, name, kerr.TopicAuthorizationFailed)
+	}
+	return topic, nil
 }
 
 func missing(err error) error {

@@ -100,7 +100,7 @@ func (c *connection) dial(ctx context.Context, types *kernel.Context, replyTopic
 		Options: opts, Logger: c.log,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w%s", err, c.from)
+		return nil, fmt.Errorf("%w%s", kafka.Explain(err), c.from)
 	}
 	return conn, nil
 }
