@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/seed54173720/writ/pkg/kernel"
-	"github.com/seed54173720/writ/pkg/keys"
 )
 
 // Brand is the state of a brand. Its name is unique among brands, however it is spelled.
@@ -58,7 +57,7 @@ func registerBrand(c *kernel.Context) {
 }
 
 func createBrand(_ context.Context, s *kernel.Scope[Brand], c CreateBrand) (kernel.Decision, error) {
-	if !s.Reserve(brandName, keys.Fold(c.Name)) {
+	if !s.Reserve(brandName, nameKey(c.Name)) {
 		return nameTaken("brand", c.Name), nil
 	}
 	return kernel.Events(BrandCreated(c)), nil
@@ -69,12 +68,12 @@ func renameBrand(_ context.Context, s *kernel.Scope[Brand], c RenameBrand) (kern
 	if c.Name == old {
 		return kernel.Nothing(), nil
 	}
-	if !s.Reserve(brandName, keys.Fold(c.Name)) {
+	if !s.Reserve(brandName, nameKey(c.Name)) {
 		return nameTaken("brand", c.Name), nil
 	}
 	if old != "" {
 		// Where the new name is another spelling of the old one, the key that was just reserved stays.
-		s.Release(brandName, keys.Fold(old))
+		s.Release(brandName, nameKey(old))
 	}
 	return kernel.Events(BrandRenamed(c)), nil
 }
@@ -84,6 +83,6 @@ func releaseBrandName(_ context.Context, s *kernel.Scope[Brand], _ ReleaseBrandN
 	if name == "" {
 		return kernel.Nothing(), nil
 	}
-	s.Release(brandName, keys.Fold(name))
+	s.Release(brandName, nameKey(name))
 	return kernel.Events(BrandNameReleased{}), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/seed54173720/writ/pkg/kernel"
-	"github.com/seed54173720/writ/pkg/keys"
 )
 
 // Category is the state of a category. Its name is unique among categories; a brand may have the same.
@@ -51,7 +50,7 @@ func registerCategory(c *kernel.Context) {
 }
 
 func createCategory(_ context.Context, s *kernel.Scope[Category], c CreateCategory) (kernel.Decision, error) {
-	if !s.Reserve(categoryName, keys.Fold(c.Name)) {
+	if !s.Reserve(categoryName, nameKey(c.Name)) {
 		return nameTaken("category", c.Name), nil
 	}
 	return kernel.Events(CategoryCreated(c)), nil
@@ -62,9 +61,9 @@ func renameCategory(_ context.Context, s *kernel.Scope[Category], c RenameCatego
 	if c.Name == old {
 		return kernel.Nothing(), nil
 	}
-	if !s.Reserve(categoryName, keys.Fold(c.Name)) {
+	if !s.Reserve(categoryName, nameKey(c.Name)) {
 		return nameTaken("category", c.Name), nil
 	}
-	s.Release(categoryName, keys.Fold(old))
+	s.Release(categoryName, nameKey(old))
 	return kernel.Events(CategoryRenamed(c)), nil
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/seed54173720/writ/pkg/command"
 	"github.com/seed54173720/writ/pkg/kernel"
@@ -14,16 +15,25 @@ const maxName = 500
 // checkName is asked by the Validate method of every body with a name. A body is validated wherever it comes in, at
 // the sender too, so that a bad one costs nobody a decision.
 func checkName(name string) error {
-	folded := keys.Fold(name)
 	switch {
-	case folded == "":
+	case strings.TrimSpace(name) == "":
 		return &command.Error{
 			Code: CodeBlankName, Message: "the name is blank", Fields: map[string]string{"name": "is blank"},
 		}
-	case len(name) > maxName || len(folded) > keys.MaxName: // folding may lengthen a name
-		return fmt.Errorf("name has %d bytes, %d when folded; %d and %d are allowed", len(name), len(folded), maxName, keys.MaxName)
+	case len(name) > maxName:
+		return fmt.Errorf("name has %d bytes, %d are allowed", len(name), maxName)
 	}
 	return nil
+}
+
+// nameKey is what a name is unique by: its folded form, however it is spelled. Folding makes a few exotic characters
+// up to eleven times as long; what a key has no room for does not count.
+func nameKey(name string) string {
+	key := keys.Fold(name)
+	if len(key) > keys.MaxName {
+		key = strings.ToValidUTF8(key[:keys.MaxName], "")
+	}
+	return key
 }
 
 func nameTaken(what, name string) kernel.Decision {

@@ -178,38 +178,49 @@ func (e *Engine) settle(units []*unit) (again []*unit) {
 
 // enqueue hands units to the writers; those that write nothing are answered at once.
 func (e *Engine) enqueue(units []*unit) {
-	writes := units[:0:0]
+	var writes, answered []*unit
 	for _, u := range units {
 		commit, ok := u.Commit()
 		if !ok {
-			e.finish(u)
+			answered = append(answered, u)
 			continue
 		}
 		u.commit = commit
 		writes = append(writes, u)
 	}
-	if len(writes) == 0 {
-		return
-	}
+	e.finish(answered)
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	for _, u := range writes {
 		e.decided.push(u)
 	}
-	e.mu.Unlock()
 }
 
-// finish ends a unit whose outcomes are durable: its tasks are answered, its state may be cached, and its lane goes on.
-func (e *Engine) finish(u *unit) {
-	u.lane.losses = 0
+// finish ends units whose outcomes are durable: their states may be cached, their lanes go on, their tasks are
+// answered.
+func (e *Engine) finish(units []*unit) {
+	if len(units) == 0 {
+		return
+	}
+	n := 0
 	e.mu.Lock()
-	if u.State != nil && !u.lane.partition.closing {
-		u.lane.partition.states.put(u.Stream, u.State)
-	} else {
-		u.lane.partition.states.drop(u.Stream)
+	for _, u := range units {
+		p := u.lane.partition
+		if u.State != nil && !p.closing {
+			p.states.put(u.Stream, u.State)
+		} else {
+			p.states.drop(u.Stream)
+		}
+		u.lane.losses = 0
+		n += len(u.tasks)
+		e.release(u, e.delay(u))
 	}
 	e.mu.Unlock()
-	e.answer(u.tasks)
-	e.release(u, e.delay(u))
+	tasks := make([]*task, 0, n)
+	for _, u := range units {
+		tasks = append(tasks, u.tasks...)
+	}
+	e.answer(tasks)
 }
 
 // delay is how long a lane rests because its next command has just failed.

@@ -152,7 +152,7 @@ func (r *rig) send(cmds ...*command.Command) []int64 {
 	for i, c := range cmds {
 		var rec command.Record
 		c.Record(&rec)
-		records[i] = &kgo.Record{Topic: r.context.Name() + ".commands", Key: rec.Key, Value: rec.Value, Headers: headers(rec.Headers)}
+		records[i] = &kgo.Record{Topic: r.context.Name() + ".commands", Key: rec.Key, Value: rec.Value, Headers: kafkaHeaders(nil, rec.Headers)}
 	}
 	return r.produce(records...)
 }

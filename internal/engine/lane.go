@@ -44,11 +44,13 @@ func (e *Engine) form(l *lane) *unit {
 	n := 0
 	var bytes int64
 	for n < len(l.queue) && n < e.cfg.UnitCommands && (n == 0 || bytes+l.queue[n].size <= e.cfg.GroupBytes) {
-		request := l.queue[n].cmd.Request()
-		if _, repeat := e.seen[request]; repeat {
-			break
+		if len(l.queue) > 1 {
+			request := l.queue[n].cmd.Request()
+			if _, repeat := e.seen[request]; repeat {
+				break
+			}
+			e.seen[request] = struct{}{}
 		}
-		e.seen[request] = struct{}{}
 		bytes += l.queue[n].size
 		n++
 	}
@@ -68,10 +70,8 @@ func (e *Engine) form(l *lane) *unit {
 }
 
 // release frees the lane after its unit: what the unit left behind comes first, then what was queued meanwhile. With
-// a delay the lane rests that long.
+// a delay the lane rests that long. The caller holds e.mu.
 func (e *Engine) release(u *unit, delay time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	l := u.lane
 	l.partition.working -= len(u.rest)
 	if l.partition.closing {
@@ -107,8 +107,8 @@ func (e *Engine) giveBack(u *unit, delay time.Duration) {
 	u.rest = append(u.tasks[:len(u.tasks):len(u.tasks)], u.rest...)
 	u.tasks, u.Items = nil, nil
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	u.lane.partition.states.drop(u.Stream)
-	e.mu.Unlock()
 	e.release(u, delay)
 }
 

@@ -120,27 +120,25 @@ func (e *Engine) write(g *group) {
 	}
 	e.health.Report(storePart, nil)
 	e.end(g) // before the lanes go on: their next units are no rivals
+	done := g.units[:0]
 	for i, u := range g.units {
-		e.fate(u, fates[i])
+		switch f := fates[i]; f.Verdict {
+		case store.Done:
+			if u.SnapshotFault != nil {
+				e.log.Warn("no snapshot: the state does not marshal; loads read the whole journal of this aggregate", "aggregate", u.Aggregate.String(), "error", u.SnapshotFault)
+			}
+			done = append(done, u)
+		case store.Lost:
+			e.metrics.Conflicts.WithLabelValues(string(f.Conflict)).Inc()
+			e.lost(u)
+		case store.Bad:
+			e.refused(u, f)
+		}
 	}
+	e.finish(done)
 	for _, u := range g.rivals {
 		e.metrics.Conflicts.WithLabelValues("group").Inc()
 		e.lost(u)
-	}
-}
-
-func (e *Engine) fate(u *unit, f store.Fate) {
-	switch f.Verdict {
-	case store.Done:
-		if u.SnapshotFault != nil {
-			e.log.Warn("no snapshot: the state does not marshal; loads read the whole journal of this aggregate", "aggregate", u.Aggregate.String(), "error", u.SnapshotFault)
-		}
-		e.finish(u)
-	case store.Lost:
-		e.metrics.Conflicts.WithLabelValues(string(f.Conflict)).Inc()
-		e.lost(u)
-	case store.Bad:
-		e.refused(u, f)
 	}
 }
 

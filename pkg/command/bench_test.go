@@ -76,9 +76,10 @@ func BenchmarkReply(b *testing.B) {
 	})
 	b.Run("headers", func(b *testing.B) {
 		var dst []Header
+		var text []byte
 		b.ReportAllocs()
 		for b.Loop() {
-			dst = r.Headers(dst[:0])
+			dst, text = r.Headers(dst[:0], text[:0])
 		}
 	})
 }

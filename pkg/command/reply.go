@@ -107,28 +107,30 @@ func (e *Error) Append(dst []byte) []byte {
 
 // Headers appends the headers that make the reply a CloudEvent in binary mode.
 // Its CloudEvents ID is the position of the record that it answers, its source
-// that record's topic. r.Topic must be set.
-func (r *Reply) Headers(dst []Header) []Header {
+// that record's topic. r.Topic must be set. The values are appended to text,
+// which may be nil, and which the caller gets back to append more.
+func (r *Reply) Headers(dst []Header, text []byte) ([]Header, []byte) {
 	correlation := r.CorrelationID
 	if correlation == "" {
 		correlation = r.RequestID
 	}
-	var stack [64]byte
-	position := r.Position.append(stack[:0])
-	arena := make([]byte, 0, len(position)+len(r.Topic)+len(correlation))
-	arena = append(append(append(arena, position...), r.Topic...), correlation...)
-	id, source := len(position), len(position)+len(r.Topic)
+	begin := len(text)
+	text = r.Position.append(text)
+	id := len(text)
+	text = append(text, r.Topic...)
+	source := len(text)
+	text = append(text, correlation...)
 	dst = append(dst,
 		Header{contentType, valueJSON},
 		Header{"ce_specversion", valueSpecVersion},
-		Header{"ce_id", arena[:id:id]},
-		Header{"ce_source", arena[id:source:source]},
+		Header{"ce_id", text[begin:id:id]},
+		Header{"ce_source", text[id:source:source]},
 		Header{"ce_type", valueReplyType},
 	)
 	if correlation != "" {
-		dst = append(dst, Header{"ce_correlationid", arena[source:]})
+		dst = append(dst, Header{"ce_correlationid", text[source:len(text):len(text)]})
 	}
-	return dst
+	return dst, text
 }
 
 // Header values that are the same in every record. Nobody writes to them.

@@ -62,7 +62,8 @@ func TestReplyCorrelatesByRequestWhereTheCommandDoesNot(t *testing.T) {
 	replies := someReplies()
 	for name, want := range map[string]string{"committed": someRequest, "committed-full": "order-9", "unreadable": ""} {
 		r, got := replies[name], ""
-		for _, h := range r.Headers(nil) {
+		headers, _ := r.Headers(nil, nil)
+		for _, h := range headers {
 			if h.Key == "ce_correlationid" {
 				got = string(h.Value)
 			}

@@ -70,8 +70,8 @@ func (k *Kernel) decide(ctx context.Context, u *Unit, item *Item, state *State) 
 		item.expired = !c.Expires().IsZero() && item.now.After(c.Expires())
 	}
 	row := &u.rows[u.decided]
-	*row = newRow(item)
-	item.Row, item.ops = row, item.ops[:0]
+	item.begin(row)
+	item.ops = item.ops[:0]
 
 	if k.exhausted(item) {
 		item.stateless = true

@@ -3,32 +3,25 @@ package kernel
 import (
 	"reflect"
 
-	"github.com/seed54173720/writ/pkg/command"
-	"github.com/seed54173720/writ/pkg/dedupe"
 	"github.com/seed54173720/writ/pkg/store"
 )
 
-// newRow is the item's row without its outcome.
-func newRow(i *Item) store.Row {
+// begin fills the item's row but for its outcome. It sets the fields one by one: rows are large, and most fields are
+// empty in most rows.
+func (i *Item) begin(row *store.Row) {
 	c := i.Command
-	return store.Row{
-		Recorded: dedupe.Recorded{FromRecord: i.FromRecord, Position: i.Position, Fingerprint: c.Fingerprint()},
-		Request:  c.Request(), Stream: c.Stream(), Time: i.now,
-		Type: c.Type(), Aggregate: c.Aggregate(), Owner: c.Owner(), Space: c.Space(),
-		RequestID: c.RequestID(), Caller: c.Caller(),
-		Meta: meta(c),
-	}
-}
-
-func meta(c *command.Command) store.Meta {
-	m := store.Meta{
-		CorrelationID: c.CorrelationID(), CausationID: c.CausationID(), TraceParent: c.TraceParent(),
-		ReplyTo: c.ReplyTo(), ReplyPartition: -1, Stage: c.WaitFor(),
-	}
+	*row = store.Row{}
+	row.FromRecord, row.Position, row.Fingerprint = i.FromRecord, i.Position, c.Fingerprint()
+	row.Request, row.Stream, row.Time = c.Request(), c.Stream(), i.now
+	row.Type, row.Aggregate, row.Owner, row.Space = c.Type(), c.Aggregate(), c.Owner(), c.Space()
+	row.RequestID, row.Caller = c.RequestID(), c.Caller()
+	m := &row.Meta
+	m.CorrelationID, m.CausationID, m.TraceParent = c.CorrelationID(), c.CausationID(), c.TraceParent()
+	m.ReplyTo, m.ReplyPartition, m.Stage = c.ReplyTo(), -1, c.WaitFor()
 	if p, ok := c.ReplyPartition(); ok {
 		m.ReplyPartition = p
 	}
-	return m
+	i.Row = row
 }
 
 func (a *aggregate) eventType(e any) *eventType { return a.byType[reflect.TypeOf(e)] }

@@ -165,7 +165,8 @@ func (r *Responder) Send(to Received, reply command.Reply) {
 	if p, ok := to.ReplyPartition(); ok {
 		record.Partition = p
 	}
-	for _, h := range reply.Headers(nil) {
+	headers, _ := reply.Headers(nil, nil)
+	for _, h := range headers {
 		record.Headers = append(record.Headers, kgo.RecordHeader(h))
 	}
 	r.kafka.Produce(context.Background(), record, func(_ *kgo.Record, err error) {
