@@ -156,7 +156,7 @@ func (a *app) root() *cobra.Command {
 	usage = strings.Replace(usage, "{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}", "  Every setting is a flag here too: see {{.Root.Name}} --help.", 1)
 	root.SetUsageTemplate(usage)
 
-	root.AddCommand(a.serveCommand(), a.migrateCommand(), a.topicsCommand(), a.showCommand(), a.auditCommand(), a.brokerCommand())
+	root.AddCommand(a.serveCommand(), a.migrateCommand(), a.topicsCommand(), a.showCommand(), a.auditCommand(), a.readyCommand(), a.brokerCommand())
 	if a.script != nil {
 		root.AddCommand(a.demoCommand())
 	}
