@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed54173720/writ/examples/catalog"
 	"github.com/seed54173720/writ/internal/engine"
+	"github.com/seed54173720/writ/internal/gc"
 	"github.com/seed54173720/writ/internal/metrics"
 	"github.com/seed54173720/writ/pkg/kernel"
 	"github.com/seed54173720/writ/pkg/store/postgres"
@@ -132,6 +133,7 @@ func reportMilestones(ctx context.Context, p *probe, profile *profiler) error {
 
 // runProcessor is the product with its defaults: what `processor serve` runs.
 func runProcessor(ctx context.Context, cfg workerConfig, p *probe, m *metrics.Metrics) error {
+	gc.Tune()
 	st, err := postgres.Open(ctx, postgres.Config{URL: cfg.Database, Schema: cfg.Schema, Writers: cfg.Tuning.Writers, Logger: slog.Default()})
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed54173720/writ/internal/engine"
+	"github.com/seed54173720/writ/internal/gc"
 	"github.com/seed54173720/writ/internal/health"
 	"github.com/seed54173720/writ/internal/kafka"
 	"github.com/seed54173720/writ/internal/metrics"
@@ -236,6 +237,7 @@ func (a *app) engineConfig() engine.Config {
 // process runs engines, one after the other, until ctx ends: one that cannot go on is followed by another, which
 // begins with what is true then.
 func (a *app) process(ctx context.Context, n *node, h *health.Health, m *metrics.Metrics) (err error) {
+	gc.Tune()
 	cfg := a.engineConfig()
 	cfg.Kernel.Store, cfg.Metrics, cfg.Health = n.store, m, h
 	if cfg.Kafka, err = kafka.Options(a.cfg, n.brokers, a.log); err != nil {
