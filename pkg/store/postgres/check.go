@@ -57,7 +57,7 @@ func (s *Store) checkVersion(ctx context.Context, conn *pgx.Conn) ([]error, erro
 	err = conn.QueryRow(ctx, selectVersion).Scan(&got)
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Code == undefinedTable {
-		if err := s.Rights(ctx); err != nil {
+		if err := s.rights(ctx, conn); err != nil {
 			return []error{err}, nil // a schema that may not be used looks like one that is not there
 		}
 		err = nil

@@ -34,8 +34,15 @@ const selectMissing = `
 	end`
 
 // Rights returns an error that names every right which the role lacks to execute commands, or nil.
-func (s *Store) Rights(ctx context.Context) error {
-	rows, _ := s.pool.Query(ctx, selectMissing, s.schema) // the error is CollectRows's too
+func (s *Store) Rights(ctx context.Context) error { return s.rights(ctx, s.pool) }
+
+// querier is the pool, or one session.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func (s *Store) rights(ctx context.Context, q querier) error {
+	rows, _ := q.Query(ctx, selectMissing, s.schema) // the error is CollectRows's too
 	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return fmt.Errorf("store: read the role's rights: %w", err)

@@ -92,6 +92,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		pool.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	pool.MaxConns = int32(cfg.Writers + readers)
+	pool.BeforeConnect = func(_ context.Context, session *pgx.ConnConfig) error { return renew(session, cfg.URL) }
 	s := &Store{
 		schema:   cfg.Schema,
 		log:      cfg.Logger,
@@ -102,6 +103,17 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	return s, nil
+}
+
+// renew reads the files again that the URL names, certificates and passwords (sslrootcert, sslcert, sslkey, passfile):
+// they are renewed while the processor runs.
+func renew(session *pgx.ConnConfig, url string) error {
+	fresh, err := pgx.ParseConfig(url)
+	if err != nil {
+		return err
+	}
+	session.Password, session.TLSConfig, session.Fallbacks = fresh.Password, fresh.TLSConfig, fresh.Fallbacks
+	return nil
 }
 
 // prepareSession gives sessions made of cfg their schema and settings.
