@@ -152,6 +152,9 @@ type Config struct {
 	// CacheBytes bounds the cached states of one partition, in bytes, about. Default: 8388608.
 	CacheBytes int64 `koanf:"cache-bytes"`
 
+	// Events publishes committed events to the topic <context>.events, in order per aggregate. Default: false.
+	Events bool `koanf:"events"`
+
 	// Linger is how long to wait for more after a small fetch or group. Default: 3ms.
 	Linger time.Duration `koanf:"linger"`
 

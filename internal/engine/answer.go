@@ -15,12 +15,17 @@ import (
 	"github.com/seed54173720/writ/pkg/kernel"
 )
 
-// answer sends each task's dead letter, where it is owed one, and its reply. A task is finished when they are
+// answer sends each task's events, its dead letter, where it is owed one, and its reply. A task is finished when they are
 // acknowledged, or undeliverable for good.
 func (e *Engine) answer(tasks []*task) {
 	m := newReplyMemory(len(tasks))
 	for _, t := range tasks {
 		e.count(t)
+		t.owed = 1
+		if e.publishes(t) {
+			t.owed += len(t.item.Row.Events)
+			e.sendEvents(t)
+		}
 		if e.letterOwed(t) {
 			e.sendLetter(t)
 			continue
@@ -209,15 +214,16 @@ func plain(dst []command.Header, hs []kgo.RecordHeader) []command.Header {
 	return dst
 }
 
-// done finishes a task: its record needs nothing more, and the partition's offset may move behind it.
+// done notes one acknowledgement. With the last one that it is owed the task is finished: its record needs nothing
+// more, and the partition's offset may move behind it.
 func (e *Engine) done(t *task) {
-	e.metrics.Answered.Observe(time.Since(t.fetched).Seconds())
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := t.partition
-	if p.gone {
+	if t.owed--; p.gone || t.owed > 0 {
 		return
 	}
+	e.metrics.Answered.Observe(time.Since(t.fetched).Seconds())
 	p.window.finish(t.seq)
 	p.commands--
 	p.bytes -= t.size

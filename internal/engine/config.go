@@ -24,6 +24,9 @@ type Config struct {
 	Metrics *metrics.Metrics
 	Health  *health.Health
 
+	// Events publishes what is committed to the topic <context>.events. Defaults to false.
+	Events bool
+
 	// Writers is how many groups are committed side by side. 1 to 64. Defaults to 2: one encodes while Postgres works
 	// for the other; more make small groups.
 	Writers int

@@ -196,31 +196,30 @@ func (e *Engine) enqueue(units []*unit) {
 	}
 }
 
-// finish ends units whose outcomes are durable: their states may be cached, their lanes go on, their tasks are
-// answered.
+// finish ends units whose outcomes are durable: their states may be cached, their tasks are answered, and then their
+// lanes go on.
 func (e *Engine) finish(units []*unit) {
 	if len(units) == 0 {
 		return
 	}
-	n := 0
+	var tasks []*task
 	e.mu.Lock()
 	for _, u := range units {
-		p := u.lane.partition
-		if u.State != nil && !p.closing {
+		if p := u.lane.partition; u.State != nil && !p.closing {
 			p.states.put(u.Stream, u.State)
 		} else {
 			p.states.drop(u.Stream)
 		}
 		u.lane.losses = 0
-		n += len(u.tasks)
-		e.release(u, e.delay(u))
-	}
-	e.mu.Unlock()
-	tasks := make([]*task, 0, n)
-	for _, u := range units {
 		tasks = append(tasks, u.tasks...)
 	}
+	e.mu.Unlock()
 	e.answer(tasks)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, u := range units {
+		e.release(u, e.delay(u))
+	}
 }
 
 // delay is how long a lane rests because its next command has just failed.

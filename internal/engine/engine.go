@@ -185,6 +185,7 @@ const (
 	intakePart      = "kafka"
 	rightsPart      = "kafka-rights"
 	lettersPart     = "dead-letters"
+	eventsPart      = "events"
 	repliesPart     = "replies"
 	offsetsPart     = "offsets"
 	groupPart       = "group"

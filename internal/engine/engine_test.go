@@ -42,6 +42,7 @@ type rig struct {
 	mu      sync.Mutex
 	replies map[int64][]command.Reply // by partition<<40 | offset
 	letters []command.DeadLetter
+	events  []*kgo.Record
 	arrived chan struct{}
 }
 
@@ -54,8 +55,8 @@ func newRig(t *testing.T, c *kernel.Context, partitions int32, s storetest.Store
 	}
 	t.Cleanup(func() { b.Close() })
 	r := &rig{T: t, context: c, store: s, broker: b, replies: map[int64][]command.Reply{}, arrived: make(chan struct{}, 1)}
-	r.client = r.newClient(kgo.ConsumeTopics(c.Name()+".replies", c.Name()+".dead-letters"), kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))
-	declared, err := topics.Declare(c.Name(), topics.Options{Partitions: partitions, Replication: 1})
+	r.client = r.newClient(kgo.ConsumeTopics(c.Name()+".replies", c.Name()+".dead-letters", c.Name()+".events"), kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))
+	declared, err := topics.Declare(c.Name(), topics.Options{Partitions: partitions, Replication: 1, Events: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +121,10 @@ func (r *rig) read(ctx context.Context) {
 		fetches := r.client.PollFetches(ctx)
 		r.mu.Lock()
 		fetches.EachRecord(func(rec *kgo.Record) {
+			if rec.Topic == r.context.Name()+".events" {
+				r.events = append(r.events, rec)
+				return
+			}
 			if rec.Topic == r.context.Name()+".dead-letters" {
 				letter, err := command.ReadDeadLetter(&command.Record{Key: rec.Key, Value: rec.Value, Headers: plain(nil, rec.Headers)})
 				if err != nil {

@@ -24,13 +24,17 @@ func (e *Engine) rights(ctx context.Context) error {
 
 func (e *Engine) topicRights(ctx context.Context) error {
 	name := e.kernel.Context.Name()
-	needed := []struct {
+	type right struct {
 		topic     string
 		operation kmsg.ACLOperation
-	}{
+	}
+	needed := []right{
 		{e.topic, kmsg.ACLOperationRead},
 		{e.replies, kmsg.ACLOperationWrite},
 		{name + ".dead-letters", kmsg.ACLOperationWrite},
+	}
+	if e.cfg.Events {
+		needed = append(needed, right{name + ".events", kmsg.ACLOperationWrite})
 	}
 	req := kmsg.NewPtrMetadataRequest()
 	req.IncludeTopicAuthorizedOperations = true

@@ -19,6 +19,7 @@ type task struct {
 	seq       int64            // in the partition's window
 	size      int64            // bytes it counts for
 	fetched   time.Time        // of its poll
+	owed      int              // acknowledgements before it is finished; set before any can come, then under e.mu
 	refusal   *command.Refusal // without identity: answered without a row
 }
 

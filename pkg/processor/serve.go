@@ -171,7 +171,7 @@ func (a *app) admin(ctx context.Context, brokers []string) (*kafka.Admin, []topi
 }
 
 func (a *app) declaredTopics() ([]topics.Topic, error) {
-	opts := topics.Options{Partitions: int32(a.cfg.TopicsPartitions), Replication: int16(a.cfg.TopicsReplication)}
+	opts := topics.Options{Partitions: int32(a.cfg.TopicsPartitions), Replication: int16(a.cfg.TopicsReplication), Events: a.cfg.Events}
 	if a.cfg.TopicsFile != "" {
 		text, err := os.ReadFile(a.cfg.TopicsFile)
 		if err != nil {
@@ -223,7 +223,7 @@ func (a *app) engineConfig() engine.Config {
 		Kernel: &kernel.Kernel{
 			Context: a.kernel, Authorise: a.authorise, SnapshotEvery: a.cfg.SnapshotEvery, Attempts: a.cfg.Attempts,
 		},
-		Group: a.cfg.Group, Logger: a.log,
+		Group: a.cfg.Group, Logger: a.log, Events: a.cfg.Events,
 		Writers: a.cfg.Writers, Deciders: a.cfg.Deciders,
 		UnitCommands: a.cfg.UnitCommands, GroupCommands: a.cfg.GroupCommands, GroupBytes: a.cfg.GroupBytes,
 		InFlightCommands: a.cfg.InFlightCommands, InFlightBytes: a.cfg.InFlightBytes,
