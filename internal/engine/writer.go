@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed54173720/writ/internal/metrics"
 	"github.com/seed54173720/writ/pkg/command"
-	"github.com/seed54173720/writ/pkg/kernel"
 	"github.com/seed54173720/writ/pkg/store"
 )
 
@@ -144,18 +143,12 @@ func (e *Engine) write(g *group) {
 
 // refused gives a unit back whose row the store does not take: a fault of that command, counted as a try.
 func (e *Engine) refused(u *unit, f store.Fate) {
-	n := -1
-	for _, t := range u.tasks {
-		if t.item.Writes() {
-			n++
-		}
-		if n == f.Row {
-			e.metrics.Attempts.Inc()
-			t.item.Attempts++
-			t.item.Fault = &kernel.StoreRefusedError{Err: f.Err}
-			e.log.Warn("the store refuses a command's row", "aggregate", u.Aggregate.String(), "request_id", t.cmd.RequestID(), "attempt", t.item.Attempts, "error", f.Err)
-			break
-		}
+	log := e.log.With("aggregate", u.Aggregate.String(), "error", f.Err)
+	if item := u.Blame(f); item != nil {
+		e.metrics.Attempts.Inc()
+		log.Warn("the store refuses a command's row", "request_id", item.Command.RequestID(), "attempt", item.Attempts)
+	} else {
+		log.Warn("the store refuses a snapshot; who waits for it is told so")
 	}
 	e.giveBack(u, jitter(e.cfg.RetryMin))
 }

@@ -27,6 +27,16 @@ const (
 	MaxFields = 32
 )
 
+// CheckOptionalID checks an identifier that may be empty, an owner or a space
+// in a body say, by the rule of those in attributes. The error's code is
+// invalid-id and its field is name.
+func CheckOptionalID(name, id string) *Error {
+	if fault := checkOptionalID(id); fault != "" {
+		return fieldError(CodeInvalidID, name, fault)
+	}
+	return nil
+}
+
 // checkID says what is wrong with an identifier, or "".
 func checkID[T string | []byte](s T) string {
 	if len(s) == 0 {

@@ -4,8 +4,6 @@
 package kernel
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -69,47 +67,39 @@ type aggregate struct {
 	context  *Context
 	name     string
 	revision int
+	without  []string // built-in commands that are left out
 	zero     any
 	byType   map[reflect.Type]*eventType
 	byName   map[string]*eventType
+	hooks    []hook
 	marshal  func(state any) ([]byte, error)
 	decode   func(state []byte) (any, error)
 }
 
-type eventType struct {
-	name   string
-	decode func([]byte) (any, error)
-	evolve func(state, event any) any
-}
-
-type handler struct {
-	aggregate *aggregate
-	existence Existence
-	decode    func(body []byte) (any, *command.Error)
-	decide    func(ctx context.Context, s *scope, state, cmd any) (Decision, error)
-}
-
-// Existence is a command's create semantics.
-type Existence uint8
-
-const (
-	// Existing: the aggregate must exist, else the command is rejected as not-found.
-	Existing Existence = iota
-	// Creates: the aggregate must not exist, else the command is rejected as already-exists.
-	Creates
-	// Either: the command's own function decides what that means.
-	Either
-)
-
 // AggregateOption configures an aggregate type at Add.
 type AggregateOption func(*aggregate)
 
-// StateRevision says which revision of the state type this build has, 1 by default. Raise it whenever the meaning of
-// the state or of an evolve function changes: snapshots of another revision are passed over and the state is folded
-// from the events.
-func StateRevision(n int) AggregateOption { return func(a *aggregate) { a.revision = n } }
+// maxStateRevision leaves room above it for the form in which the kernel keeps snapshots.
+const maxStateRevision = 999_999
 
-// Add registers an aggregate type with state S under a stable name.
+// StateRevision says which revision of the state type this build has, 1 by default, at most 999,999. Raise it whenever
+// the meaning of the state or of an evolve function changes: snapshots of another revision are passed over and the
+// state is folded from the events.
+func StateRevision(n int) AggregateOption {
+	if n < 1 || n > maxStateRevision {
+		panic(fmt.Sprintf("kernel: state revision %d must be 1 to %d", n, maxStateRevision))
+	}
+	return func(a *aggregate) { a.revision = n }
+}
+
+// Without leaves built-in commands out, by their names: delete, recover, transfer-owner, transfer-space. The names are
+// then free for commands of the aggregate's own, which may decide the built-in events.
+func Without(commands ...string) AggregateOption {
+	return func(a *aggregate) { a.without = append(a.without, commands...) }
+}
+
+// Add registers an aggregate type with state S under a stable name, and with it the commands that every aggregate has:
+// delete, recover, transfer-owner and transfer-space.
 func Add[S any](c *Context, name string, options ...AggregateOption) Aggregate[S] {
 	mustName("aggregate", name)
 	if c.aggregates[name] != nil {
@@ -126,71 +116,8 @@ func Add[S any](c *Context, name string, options ...AggregateOption) Aggregate[S
 		option(a)
 	}
 	c.aggregates[name] = a
+	a.addBuiltIn()
 	return Aggregate[S]{a}
-}
-
-// On registers an event of the aggregate with the function that evolves the state by it. The function MUST be a pure
-// function of its arguments and MUST NOT change anything that the given state refers to: states are shared with the
-// cache, and an attempt may be thrown away. E MUST marshal to JSON and back without loss.
-func On[S, E any](a Aggregate[S], name string, evolve func(S, E) S) {
-	mustName("event", name)
-	typ := reflect.TypeFor[E]()
-	if a.byName[name] != nil || a.byType[typ] != nil {
-		panic(fmt.Sprintf("kernel: event %s of %s, or its type %v, is registered twice", name, a.name, typ))
-	}
-	e := &eventType{
-		name:   name,
-		decode: func(data []byte) (any, error) { var e E; err := json.Unmarshal(data, &e); return e, err },
-		evolve: func(state, event any) any { return evolve(state.(S), event.(E)) },
-	}
-	a.byName[name], a.byType[typ] = e, e
-}
-
-// Validator is what a command's body may implement on its value to be checked wherever it comes in, before any state
-// is read. An error that is a *command.Error keeps its code; any other is invalid-body.
-type Validator interface{ Validate() error }
-
-// Handle registers a command of the aggregate: its full type is context.aggregate.name. The body is decoded into C
-// strictly (exact member names, none unknown or twice).
-//
-// decide is given the state and says what follows. It MUST be prepared to run more than once for one command: after a
-// lost race, and after it asked for a unique key that turned out to be taken. Its context is cancelled when the
-// processor stops or loses the partition, never at the caller's deadline. An error or a panic is a fault: the command
-// is tried again a few times and then recorded as failed. To refuse a command is no error: return Reject.
-func Handle[S, C any](a Aggregate[S], name string, existence Existence, decide func(context.Context, *Scope[S], C) (Decision, error)) {
-	mustName("command", name)
-	full := a.context.name + "." + a.name + "." + name
-	if a.context.commands[full] != nil {
-		panic(fmt.Sprintf("kernel: command %s is registered twice", full))
-	}
-	a.context.commands[full] = &handler{
-		aggregate: a.aggregate,
-		existence: existence,
-		decode:    decodeBody[C],
-		decide: func(ctx context.Context, s *scope, state, cmd any) (Decision, error) {
-			return decide(ctx, &Scope[S]{scope: s, state: state.(S)}, *cmd.(*C))
-		},
-	}
-}
-
-func decodeBody[C any](body []byte) (any, *command.Error) {
-	c := new(C)
-	if err := command.Decode(body, c); err != nil {
-		return nil, err
-	}
-	v, ok := any(c).(Validator)
-	if !ok {
-		return c, nil
-	}
-	err := v.Validate()
-	if err == nil {
-		return c, nil
-	}
-	var coded *command.Error
-	if errors.As(err, &coded) {
-		return nil, coded
-	}
-	return nil, &command.Error{Code: command.CodeInvalidBody, Message: err.Error()}
 }
 
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)

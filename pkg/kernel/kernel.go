@@ -23,12 +23,17 @@ const (
 type Kernel struct {
 	Context *Context
 	Store   store.Store
-	// Authorise judges a command's claimed caller before it is decided. Default: everybody may.
+	// Authorise judges a command's claimed caller before each of its decisions. An error that is no refusal is a
+	// fault, as of a decision. Default: everybody may.
 	Authorise command.Authoriser
 	// SnapshotEvery is the number of commits between two snapshots of an aggregate. Default: DefaultSnapshotEvery.
 	SnapshotEvery int64
 	// Attempts is how often a command may fail before it is recorded as failed. Default: DefaultAttempts.
 	Attempts int
+	// BuildPatience is how long a command waits in its lane, beyond its tries, for a build that reads its aggregate's
+	// events, and for one that knows its type where this one knows its aggregate; then it is recorded as failed, or
+	// rejected. Default: none.
+	BuildPatience time.Duration
 	// Clock tells the time. Default: time.Now.
 	Clock func() time.Time
 
@@ -41,7 +46,7 @@ func (k *Kernel) Load(ctx context.Context, a command.Aggregate) (*State, error) 
 	if typ == nil {
 		return nil, fmt.Errorf("kernel: load %s: context %s has no aggregate type %q", a, k.Context.name, a.Type)
 	}
-	streams, err := k.Store.Load(ctx, []store.Asked{{Stream: a.Stream(), Revision: typ.revision}})
+	streams, err := k.Store.Load(ctx, []store.Asked{{Stream: a.Stream(), Revision: typ.snapshotRevision()}})
 	if err != nil {
 		return nil, fmt.Errorf("kernel: load %s: %w", a, err)
 	}

@@ -500,7 +500,7 @@ func TestAnAuthoriserJudgesBeforeTheBodyIsRead(t *testing.T) {
 	r.Kernel.Authorise = func(_ context.Context, c *command.Command) error {
 		switch c.RequestID() {
 		case "1":
-			return errors.New("not you")
+			return command.Errorf(command.CodeUnauthorized, "not you")
 		case "2":
 			return fmt.Errorf("today: %w", command.Errorf("closed", "come back tomorrow"))
 		}
@@ -508,4 +508,21 @@ func TestAnAuthoriserJudgesBeforeTheBodyIsRead(t *testing.T) {
 	}
 	expect(t, process(t, r, l.add("1", "thing.add", "a", 1), l.add("2", "thing.add", "a", 1), l.add("3", "thing.add", "a", 1)),
 		"rejected unauthorized", "rejected closed", "rejected invalid-body")
+}
+
+func TestAnAuthoriserThatFailsRefusesNobody(t *testing.T) {
+	t.Parallel()
+	p, l := newProbe(), log{t: t, context: "probe"}
+	r := kerneltest.NewRunner(p.Context, memory.New())
+	asked := 0
+	r.Kernel.Authorise = func(context.Context, *command.Command) error {
+		if asked++; asked < 3 {
+			return errors.New("the policy server is away")
+		}
+		return nil
+	}
+	expect(t, process(t, r, l.add("1", "thing.add", "a", add{1})), "committed 1")
+	r.Kernel.Authorise = func(context.Context, *command.Command) error { return errors.New("it stays away") }
+	expect(t, process(t, r, l.add("2", "thing.add", "a", add{1})), "failed decision-failed")
+	p.expectRuns(t, map[string]int{"1": 1, "2": 0})
 }

@@ -94,15 +94,15 @@ func (k *Kernel) load(ctx context.Context, units []*Unit) error {
 			continue
 		}
 		typ := k.Context.aggregates[u.Aggregate.Type]
-		first := u.firstUndecided()
-		if typ == nil || first == nil {
+		first, awaited := u.firstUndecided(), u.snapshotAwaited()
+		if typ == nil || first == nil && !awaited {
 			continue
 		}
-		if k.guessNew(u, first) {
+		if !awaited && k.guessNew(u, first) {
 			u.base = &State{value: typ.zero}
 			continue
 		}
-		asked = append(asked, store.Asked{Stream: u.Stream, Revision: typ.revision})
+		asked = append(asked, store.Asked{Stream: u.Stream, Revision: typ.snapshotRevision()})
 		missing = append(missing, u)
 	}
 	if len(asked) == 0 {
@@ -116,6 +116,16 @@ func (k *Kernel) load(ctx context.Context, units []*Unit) error {
 		u.base, u.unreadable = k.Context.aggregates[u.Aggregate.Type].fold(u.Aggregate, &streams[i])
 	}
 	return nil
+}
+
+// snapshotAwaited reports whether a repeat waits for the snapshot, so that the state has to be known.
+func (u *Unit) snapshotAwaited() bool {
+	for _, item := range u.Items {
+		if item.awaitsSnapshot() {
+			return true
+		}
+	}
+	return false
 }
 
 func (u *Unit) firstUndecided() *Item {

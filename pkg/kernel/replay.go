@@ -13,7 +13,7 @@ import (
 type Replay struct {
 	of    command.Aggregate
 	typ   *aggregate
-	state any
+	state State
 }
 
 // Replay begins at the state of an aggregate that does not exist yet.
@@ -22,36 +22,27 @@ func (c *Context) Replay(of command.Aggregate) (*Replay, error) {
 	if typ == nil {
 		return nil, fmt.Errorf("kernel: replay %s: context %s has no aggregate type %q", of, c.name, of.Type)
 	}
-	return &Replay{of: of, typ: typ, state: typ.zero}, nil
+	return &Replay{of: of, typ: typ, state: State{value: typ.zero}}, nil
 }
 
 // Apply folds a commit's events. The error is an *UnreadableError, and the replay has ended with it.
-func (r *Replay) Apply(row *store.Row) error {
-	for i := range row.Events {
-		next, err := r.typ.replay(r.state, &row.Events[i])
-		if err != nil {
-			return &UnreadableError{Aggregate: r.of, Version: row.Version, Err: err}
-		}
-		r.state = next
-	}
-	return nil
-}
+func (r *Replay) Apply(row *store.Row) error { return r.typ.replay(r.of, &r.state, row) }
 
 // Current reports whether this build reads the snapshot: one of another revision is passed over.
-func (r *Replay) Current(s *store.Snapshot) bool { return s.Revision == r.typ.revision }
+func (r *Replay) Current(s *store.Snapshot) bool { return s.Revision == r.typ.snapshotRevision() }
 
 // Check compares a current snapshot, taken at the version that the replay has reached, with the replay's state.
 func (r *Replay) Check(s *store.Snapshot) error {
-	value, err := r.typ.decodeState(s.State)
-	if err != nil {
-		return &UnreadableError{Aggregate: r.of, Version: s.Version, Err: fmt.Errorf("snapshot: %w", err)}
-	}
-	// Marshalled again: what an earlier build wrote may leave members out that this one writes.
-	taken, err := r.typ.take(r.of, s.Stream, &State{Version: s.Version, value: value})
+	stored, err := r.typ.restore(r.of, s)
 	if err != nil {
 		return err
 	}
-	replayed, err := r.typ.take(r.of, s.Stream, &State{Version: s.Version, value: r.state})
+	// Marshalled again: what an earlier build wrote may leave members out that this one writes.
+	taken, err := r.typ.take(r.of, s.Stream, stored)
+	if err != nil {
+		return err
+	}
+	replayed, err := r.typ.take(r.of, s.Stream, &r.state)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,6 @@
 package kernel
 
 import (
-	"reflect"
-
 	"github.com/seed54173720/writ/pkg/store"
 )
 
@@ -23,5 +21,3 @@ func (i *Item) begin(row *store.Row) {
 	}
 	i.Row = row
 }
-
-func (a *aggregate) eventType(e any) *eventType { return a.byType[reflect.TypeOf(e)] }

@@ -21,12 +21,12 @@ type Scope[S any] struct {
 func (s *Scope[S]) State() S { return s.state }
 
 type scope struct {
-	cmd     *command.Command
-	now     time.Time
-	version int64
-	keys    *keyView
-	ops     []keyOp
-	fault   error // a key out of bounds: fails the command
+	cmd   *command.Command
+	now   time.Time
+	base  *State // what the command is decided on
+	keys  *keyView
+	ops   []keyOp
+	fault error // a key out of bounds: fails the command
 }
 
 // Now is the command's time: one per command, the same in every run of its decision, in whole microseconds, UTC.
@@ -36,7 +36,24 @@ func (s *scope) Now() time.Time { return s.now }
 func (s *scope) Aggregate() command.Aggregate { return s.cmd.Aggregate() }
 
 // Version is the aggregate's version that the command is decided on; 0: it does not exist yet.
-func (s *scope) Version() int64 { return s.version }
+func (s *scope) Version() int64 { return s.base.Version }
+
+// Owner returns whom the aggregate belongs to, "" for nobody; of one that does not exist yet, whom it will belong to:
+// the owner that the command names.
+func (s *scope) Owner() string {
+	if s.base.Version == 0 {
+		return s.cmd.Owner()
+	}
+	return s.base.Owner()
+}
+
+// Space returns the space that the aggregate belongs to, "" for none: as Owner.
+func (s *scope) Space() string {
+	if s.base.Version == 0 {
+		return s.cmd.Space()
+	}
+	return s.base.Space()
+}
 
 // RequestID names the sender's request.
 func (s *scope) RequestID() string { return s.cmd.RequestID() }

@@ -147,7 +147,7 @@ func (k *Kernel) finish(u *Unit) {
 		return
 	}
 	u.snapshot = snapshot
-	u.State = &State{Version: u.State.Version, snapshot: u.State.Version, size: int64(len(snapshot.State)), value: u.State.value}
+	u.State = &State{Version: u.State.Version, snapshot: u.State.Version, size: int64(len(snapshot.State)), life: u.State.life, value: u.State.value}
 }
 
 // promiseNoSnapshot takes back the stage that the unit's answers would claim.
@@ -156,19 +156,20 @@ func (u *Unit) promiseNoSnapshot() {
 		if item.Writes() {
 			item.Row.Meta.Stage = command.StageCommitted
 		}
+		item.behind = item.behind || item.awaitsSnapshot()
 	}
 }
 
 // snapshotDue reports whether the stored snapshot is far enough behind, or behind at all where a sender waits for it.
-// There may be nothing to do for that sender: it wants what others committed to be seen. A unit that writes no row
-// writes no snapshot either.
+// There may be nothing to do for that sender, or its command may be a repeat: it wants what was committed to be seen. A
+// unit of repeats writes a snapshot and no row.
 func (u *Unit) snapshotDue(every int64) bool {
 	if u.State == nil || u.State.Version == u.State.snapshot {
 		return false
 	}
 	far := u.State.Version-u.State.snapshot >= every
 	for _, item := range u.Items {
-		if item.Writes() && (far || item.Command.WaitFor() == command.StageSnapshot) {
+		if item.awaitsSnapshot() || item.Writes() && (far || item.Command.WaitFor() == command.StageSnapshot) {
 			return true
 		}
 	}

@@ -3,8 +3,6 @@ package kernel
 import (
 	"fmt"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/seed54173720/writ/pkg/command"
 	"github.com/seed54173720/writ/pkg/store"
 )
@@ -14,6 +12,7 @@ type State struct {
 	Version  int64 // 0: the aggregate does not exist
 	snapshot int64 // version of the last snapshot known to be stored
 	size     int64
+	life     *life // nil: as it is born
 	value    any
 }
 
@@ -40,102 +39,37 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // fold makes a state of what is stored.
 func (a *aggregate) fold(of command.Aggregate, stored *store.Stream) (*State, error) {
-	s := State{value: a.zero}
-	if snap := stored.Snapshot; snap != nil {
-		value, err := a.decodeState(snap.State)
-		if err != nil {
-			return nil, &UnreadableError{Aggregate: of, Version: snap.Version, Err: fmt.Errorf("snapshot: %w", err)}
+	s := &State{value: a.zero}
+	if stored.Snapshot != nil {
+		var err error
+		if s, err = a.restore(of, stored.Snapshot); err != nil {
+			return nil, err
 		}
-		s = State{Version: snap.Version, snapshot: snap.Version, size: int64(len(snap.State)), value: value}
 	}
 	for i := range stored.Tail {
-		row := &stored.Tail[i]
-		for j := range row.Events {
-			value, err := a.replay(s.value, &row.Events[j])
-			if err != nil {
-				return nil, &UnreadableError{Aggregate: of, Version: row.Version, Err: err}
-			}
-			s.value = value
-			s.size += int64(len(row.Events[j].Data))
+		if err := a.replay(of, s, &stored.Tail[i]); err != nil {
+			return nil, err
 		}
-		s.Version = row.Version
 	}
-	return &s, nil
+	return s, nil
 }
 
-func (a *aggregate) decodeState(data []byte) (state any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("reading it panicked: %v", p)
+// replay takes s by a commit further, in place. An error is an *UnreadableError, after which s is of no use.
+func (a *aggregate) replay(of command.Aggregate, s *State, row *store.Row) error {
+	if row.Version == 1 {
+		s.begin(row.Owner, row.Space)
+	}
+	for i := range row.Events {
+		e := &row.Events[i]
+		t, event, err := a.decodeEvent(e)
+		if err == nil {
+			err = t.apply(s, event)
 		}
-	}()
-	return a.decode(data)
-}
-
-func (a *aggregate) replay(state any, e *command.Event) (next any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("reading event %q panicked: %v", e.Type, p)
+		if err != nil {
+			return &UnreadableError{Aggregate: of, Version: row.Version, Err: err}
 		}
-	}()
-	typ, event, err := a.decodeEvent(e)
-	if err != nil {
-		return nil, err
+		s.size += int64(len(e.Data))
 	}
-	return typ.apply(state, event)
+	s.Version = row.Version
+	return nil
 }
-
-func (a *aggregate) decodeEvent(e *command.Event) (*eventType, any, error) {
-	typ := a.byName[e.Type]
-	if typ == nil {
-		return nil, nil, fmt.Errorf("event %q is not known to this build", e.Type)
-	}
-	if e.Revision != eventRevision {
-		return nil, nil, fmt.Errorf("event %q has revision %d, this build knows %d", e.Type, e.Revision, eventRevision)
-	}
-	event, err := typ.decode(e.Data)
-	if err != nil {
-		return nil, nil, fmt.Errorf("event %q: %w", e.Type, err)
-	}
-	return typ, event, nil
-}
-
-// DecodeEvent returns a recorded event of an aggregate type as the Go value that it was registered with.
-func (c *Context) DecodeEvent(aggregateType string, e command.Event) (any, error) {
-	a := c.aggregates[aggregateType]
-	if a == nil {
-		return nil, fmt.Errorf("kernel: context %s has no aggregate type %q", c.name, aggregateType)
-	}
-	_, event, err := a.decodeEvent(&e)
-	if err != nil {
-		return nil, fmt.Errorf("kernel: aggregate %s: %w", aggregateType, err)
-	}
-	return event, nil
-}
-
-func (t *eventType) apply(state, event any) (next any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("evolve by event %q panicked: %v", t.name, p)
-		}
-	}()
-	return t.evolve(state, event), nil
-}
-
-// eventRevision is the revision of every event type of this build.
-const eventRevision = 1
-
-func (a *aggregate) take(of command.Aggregate, stream command.Digest, s *State) (snapshot *store.Snapshot, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("kernel: snapshot of %s: marshalling panicked: %v", of, p)
-		}
-	}()
-	data, err := a.marshal(s.value)
-	if err != nil {
-		return nil, fmt.Errorf("kernel: snapshot of %s: %w", of, err)
-	}
-	return &store.Snapshot{Stream: stream, Aggregate: of, Version: s.Version, Revision: a.revision, State: data}, nil
-}
-
-func marshalEvent(e any) ([]byte, error) { return json.Marshal(e) }

@@ -37,6 +37,7 @@ type Item struct {
 	ops       []keyOp
 	stateless bool // the refusal does not depend on the state
 	guessed   bool // once decided as if its aggregate did not exist
+	behind    bool // a repeat that waits for a snapshot which cannot be had
 }
 
 // Stored reports whether the item is answered by a row that stood in the store before.
@@ -45,12 +46,18 @@ func (i *Item) Stored() bool { return i.Verdict == dedupe.Own || i.Verdict == de
 // Writes reports whether the item has a row of its own to commit.
 func (i *Item) Writes() bool { return i.Row != nil && !i.Stored() }
 
+// awaitsSnapshot reports whether the item is a repeat of a final outcome that waits for the aggregate's snapshot.
+func (i *Item) awaitsSnapshot() bool {
+	return i.Stored() && i.Row.Outcome.Final() && i.Command.WaitFor() == command.StageSnapshot && !i.behind
+}
+
 // Forget makes the item unseen again: what is recorded of its request has to be read anew.
 func (i *Item) Forget() {
 	i.looked, i.found, i.Verdict, i.Row, i.Reused, i.ops = false, store.Found{}, dedupe.Decide, nil, nil, nil
 }
 
-// Reply is the item's answer, a function of its row and its record alone. topic is the command topic's name.
+// Reply is the item's answer, a function of its row and its record alone; but a repeat that waits for a snapshot is told
+// whether it was written. topic is the command topic's name.
 func (i *Item) Reply(topic string) command.Reply {
 	c := i.Command
 	r := command.Reply{Topic: topic, Position: i.Position, CorrelationID: c.CorrelationID()}
@@ -61,7 +68,9 @@ func (i *Item) Reply(topic string) command.Reply {
 	row := i.Row
 	r.RequestID, r.Type, r.Aggregate = row.RequestID, row.Type, row.Aggregate
 	r.Outcome, r.Version, r.Error, r.Result, r.Stage = row.Outcome, row.Version, row.Error, row.Result, row.Meta.Stage
-	r.Duplicate = i.Verdict == dedupe.Duplicate
+	if r.Duplicate = i.Verdict == dedupe.Duplicate; r.Duplicate && i.awaitsSnapshot() {
+		r.Stage = command.StageSnapshot
+	}
 	return r
 }
 
@@ -138,7 +147,28 @@ func (u *Unit) Commit() (c store.Unit, ok bool) {
 			Request: old.Request, FromRecord: old.FromRecord, Position: old.Position, Aside: aside,
 		})
 	}
-	return c, len(c.Rows) > 0
+	return c, len(c.Rows) > 0 || c.Snapshot != nil
+}
+
+// Blame counts the store's refusal of the unit (store.Bad) against the command whose row is at fault, and returns it:
+// nil where the unit has no row but a snapshot, which is then not asked for again.
+func (u *Unit) Blame(fate store.Fate) *Item {
+	n := fate.Row
+	for _, item := range u.Items {
+		if !item.Writes() {
+			continue
+		}
+		if n == 0 {
+			item.Attempts++
+			item.Fault = &StoreRefusedError{Err: fate.Err}
+			return item
+		}
+		n--
+	}
+	for _, item := range u.Items {
+		item.behind = item.Stored()
+	}
+	return nil
 }
 
 func (u *Unit) allWrite() bool {

@@ -208,29 +208,13 @@ func (b *batch) commit(ctx context.Context, units []*kernel.Unit) (lost []*kerne
 				continue
 			}
 			if fates[i].Verdict == store.Bad {
-				blame(u, fates[i])
+				u.Blame(fates[i])
 			}
 			b.forget(u)
 			lost = append(lost, u)
 		}
 	}
 	return lost, nil
-}
-
-// blame counts the store's refusal of a row against the row's command.
-func blame(u *kernel.Unit, fate store.Fate) {
-	n := fate.Row
-	for _, item := range u.Items {
-		if !item.Writes() {
-			continue
-		}
-		if n == 0 {
-			item.Attempts++
-			item.Fault = &kernel.StoreRefusedError{Err: fate.Err}
-			return
-		}
-		n--
-	}
 }
 
 func (b *batch) forget(u *kernel.Unit) {
