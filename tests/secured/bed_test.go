@@ -150,7 +150,7 @@ func (b *bed) grantKafka(ctx context.Context) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("kafka-acls.sh: %v\n%s", err, out)
 	}
-	b.must(append(b.login(kafkaOperator), "topics", "--create", "--topics-partitions=3", "--topics-replication=1")...)
+	b.must(append(b.login(kafkaOperator), "topics", "--create", "--events", "--topics-partitions=3", "--topics-replication=1")...)
 }
 
 // makeRoles runs the script of roles before and after the migration.

@@ -79,6 +79,7 @@ func denials(s *server, c *client.Client) {
 		{name: "read the group", right: groupRight(kafkaProcessor, "catalog.processor"), want: "READ of group catalog.processor is not allowed"},
 		{name: "read commands", right: topicRight(kafkaProcessor, "catalog.commands", read), want: "READ of topic catalog.commands is not allowed", stays: true},
 		{name: "write replies", right: topicRight(kafkaProcessor, "catalog.replies", write), want: "WRITE of topic catalog.replies is not allowed", stays: true},
+		{name: "write events", right: topicRight(kafkaProcessor, "catalog.events", write), want: "WRITE of topic catalog.events is not allowed"},
 		{name: "write dead letters", right: topicRight(kafkaProcessor, "catalog.dead-letters", write), want: "WRITE of topic catalog.dead-letters is not allowed", typ: "invalid", stays: true},
 		{name: "insert into the journal", right: tableRight("insert", "catalog.journal"), want: "insert on table catalog.journal", stays: true},
 		{name: "read the journal", right: tableRight("select", "catalog.journal"), want: "select on table catalog.journal", stays: true},

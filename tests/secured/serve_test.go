@@ -32,7 +32,7 @@ func (b *bed) serve(args ...string) *server {
 	code := make(chan int, 1)
 	go func() {
 		args := append([]string{
-			"serve", "--http-addr", s.http, "--log-level=debug", "--session-timeout=6s", "--heartbeat=500ms", "--rebalance-timeout=10s", "--drain=4s",
+			"serve", "--events", "--http-addr", s.http, "--log-level=debug", "--session-timeout=6s", "--heartbeat=500ms", "--rebalance-timeout=10s", "--drain=4s",
 		}, args...)
 		code <- processor.Run(ctx, args, nil, b.said, b.said, catalog.Context())
 	}()
