@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // The load of a crash test: so many records are kept unanswered while there are any to send. It is far above the 100
 // that a kill must find, for part of them is answered while the kill is under way.
 const (
-	unanswered = 800
+	unanswered = 1_200
 	atKill     = 100
 )
 
@@ -70,9 +71,9 @@ func crash(t *testing.T, b *kafkatest.Proc) {
 	}
 	seed := rand.Uint64()
 	t.Logf("%s, %d commands, seed %d", b.Version(), commands, seed)
-	// Small groups give a kill more places to strike. With the linger after them they bound the rate at about 2,000 a
-	// second and processor, whatever the machine: the answers under way when a kill is decided on are few.
-	w := newWorld(t, b, 8, processorConfig{Group: 30, InFlight: 300, Linger: 30 * time.Millisecond}, nil)
+	// Small groups give a kill more places to strike. With the linger after them they bound the rate at about 1,000 a
+	// second and processor, whatever the machine: few are answered between the decision to kill and the kill.
+	w := newWorld(t, b, 8, processorConfig{Group: 30, InFlight: 300, Linger: 60 * time.Millisecond}, nil)
 	c := &crasher{world: w, rnd: rand.New(rand.NewPCG(seed, 1))}
 	load := &workload{t: t, rnd: rand.New(rand.NewPCG(seed, 2)), partitions: w.partitions}
 
@@ -91,14 +92,12 @@ func crash(t *testing.T, b *kafkatest.Proc) {
 	for i, step := range script {
 		w.awaitShared(2)
 		c.allow(commands * (i + 1) / (len(script) + 1))
-		c.more(unanswered * 5 / 4)
 		step()
 	}
 	for range 20 { // a database that is killed in mid-commit leaves the processor not knowing
 		if w.total("writ_unknown_commits_total", "") > 0 {
 			break
 		}
-		c.more(unanswered)
 		c.killDatabase()
 	}
 	c.allow(commands)
@@ -188,17 +187,23 @@ func (c *crasher) more(n int) {
 	c.ledger.changed.Broadcast()
 }
 
-// awaitLoad waits until much is under way, and then for a random number of answers: the next blow falls anywhere
-// between a fetch and its last answer.
+// awaitLoad halts the processors until much has piled up, has them go on, and waits for a random number of answers: the
+// next blow falls anywhere between a fetch and its last answer, and finds work however slow the machine is.
 func (c *crasher) awaitLoad() {
 	c.Helper()
 	l := c.ledger
-	more := c.rnd.IntN(unanswered / 8)
-	l.await("load", patience, func() bool { return l.open >= unanswered*3/4 || len(l.sent) >= c.limit && l.unacked == 0 })
+	for _, p := range c.processors {
+		p.signal(c.T, syscall.SIGSTOP)
+	}
+	c.more(unanswered)
+	l.await("load", patience, func() bool { return l.open >= unanswered*3/4 })
 	l.mu.Lock()
-	until := len(l.answers) + more
+	until := len(l.answers) + c.rnd.IntN(unanswered/16)
 	l.mu.Unlock()
-	l.await("answers under load", patience, func() bool { return len(l.answers) >= until || l.open <= unanswered/2 })
+	for _, p := range c.processors {
+		p.signal(c.T, syscall.SIGCONT)
+	}
+	l.await("answers under load", patience, func() bool { return len(l.answers) >= until })
 }
 
 // kill ends processors by SIGKILL under load, counts what they leave unanswered, and has others take their place.

@@ -82,17 +82,20 @@ func beProcessor(text string) error {
 	if err != nil {
 		return err
 	}
-	go func() {
-		for range time.Tick(50 * time.Millisecond) {
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
 			if err := writeCounters(cfg.Counters, registry); err != nil {
 				log.Error("counters not written", "error", err)
 			}
+		case err := <-ended:
+			return errors.Join(err, writeCounters(cfg.Counters, registry))
 		}
-	}()
-	if err := e.Run(ctx); err != nil {
-		return err
 	}
-	return writeCounters(cfg.Counters, registry)
 }
 
 // counters are counters and gauges by "name{label values}".
@@ -188,6 +191,14 @@ func (p *processor) start(t *testing.T) {
 		p.err = cmd.Wait()
 		close(done)
 	}(p.done)
+}
+
+// signal sends the process a signal that it survives.
+func (p *processor) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Errorf("signal processor %s: %v", p.name, err)
+	}
 }
 
 // kill9 ends the process as a crash would.

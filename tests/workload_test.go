@@ -32,7 +32,7 @@ func drafted(t *testing.T, b *command.Builder, wants *keys.Key) draft {
 		t.Fatal(err)
 	}
 	d := draft{partition: -1, known: model.Record{
-		RequestID: c.RequestID(), Tenant: c.Tenant(), Aggregate: c.Aggregate(), Wants: wants,
+		RequestID: c.RequestID(), Tenant: c.Tenant(), Aggregate: c.Aggregate(), WaitFor: c.WaitFor(), Wants: wants,
 		Asked: fmt.Sprintf("%s %s %s %s", c.Type(), c.Aggregate(), c.Caller(), c.Body()),
 	}}
 	c.Record(&d.record)

@@ -166,7 +166,7 @@ func (c *checker) misstated(r *Record, reply *command.Reply) string {
 		case c.asked(final) != r.Asked:
 			return "the final row is of another request"
 		}
-		return differs(final, reply)
+		return differs(final, reply, r.WaitFor)
 	case reply.Error != nil && reply.Error.Code == command.CodeRequestIDReused:
 		switch {
 		case final == nil:
@@ -182,7 +182,7 @@ func (c *checker) misstated(r *Record, reply *command.Reply) string {
 	case own.RequestID != r.RequestID || own.Aggregate != r.Aggregate:
 		return fmt.Sprintf("the record's row is of request %q of %s", own.RequestID, own.Aggregate)
 	}
-	return differs(own, reply)
+	return differs(own, reply, r.WaitFor)
 }
 
 // asked is what the record asked that the row is the outcome of.
@@ -193,9 +193,10 @@ func (c *checker) asked(row *store.Row) string {
 	return ""
 }
 
-func differs(row *store.Row, reply *command.Reply) string {
+// differs holds an answer against its row. One that was waited for longer than its row says has got as far as that.
+func differs(row *store.Row, reply *command.Reply, waitFor command.Stage) string {
 	same := row.Outcome == reply.Outcome && row.Version == reply.Version && row.RequestID == reply.RequestID &&
-		row.Aggregate == reply.Aggregate && row.Type == reply.Type && (!row.Outcome.Final() || row.Meta.Stage == reply.Stage) && bytes.Equal(row.Result, reply.Result) &&
+		row.Aggregate == reply.Aggregate && row.Type == reply.Type && (!row.Outcome.Final() || reply.Stage == max(row.Meta.Stage, waitFor)) && bytes.Equal(row.Result, reply.Result) &&
 		(row.Error == nil) == (reply.Error == nil)
 	if same && row.Error != nil {
 		same = row.Error.Code == reply.Error.Code && row.Error.Message == reply.Error.Message
@@ -203,7 +204,7 @@ func differs(row *store.Row, reply *command.Reply) string {
 	if same {
 		return ""
 	}
-	return fmt.Sprintf("the journal says %s at version %d, %v", row.Outcome, row.Version, row.Error)
+	return fmt.Sprintf("the journal says %s at version %d, stage %s, %v", row.Outcome, row.Version, row.Meta.Stage, row.Error)
 }
 
 func (c *checker) aRequestHasOneFinalOutcome() {

@@ -35,6 +35,7 @@ type Record struct {
 	Tenant    string            // of the request
 	Aggregate command.Aggregate // that the request is of
 	Asked     string            // equal for the repeats of a request, another one for a request that reuses its ID
+	WaitFor   command.Stage     // how far its answer waits
 	Wants     *keys.Key         // the key that it asks for, if that is known beforehand
 	Bytes     string            // key, value and headers, see [Bytes]
 }

@@ -90,6 +90,7 @@ func TestEveryBreachIsFound(t *testing.T) {
 		{"a reason that is not recorded", func(h *History) {
 			h.Answers[1].Reply.Error = &command.Error{Code: "name-taken", Message: "another"}
 		}, "but the journal says rejected"},
+		{"a stage that was not waited for", func(h *History) { h.Records[0].WaitFor = command.StageSnapshot }, "but the journal says committed at version 1, stage committed"},
 		{"a duplicate of nothing", func(h *History) { h.Answers[1].Reply.Duplicate = true }, "no row of the request is final"},
 		{"a duplicate of another request", func(h *History) { h.Records[1].Asked = "something else" }, "the final row is of another request"},
 		{"an ID that was not reused", func(h *History) {
