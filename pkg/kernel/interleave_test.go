@@ -190,12 +190,12 @@ func answersAgree(t *rapid.T, entries []entry, answers []command.Reply, c conten
 	}
 	for i, e := range entries {
 		want := answer{outcome: command.Rejected, code: command.CodeRequestIDReused}
-		row, k := own[e.at], latest[e.record("", e.at).Command.Request()]
+		row, k := own[e.at], latest[e.command("").Request()]
 		switch {
 		case row != nil:
 		case k == nil || !k.Outcome.Final():
 			t.Fatalf("%+v has no outcome", e)
-		case k.Fingerprint == e.record("", e.at).Command.Fingerprint():
+		case k.Fingerprint == e.command("").Fingerprint():
 			row = k
 		}
 		if row != nil {

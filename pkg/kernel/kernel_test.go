@@ -368,6 +368,82 @@ func TestWhoWaitsForTheSnapshotGetsItWithTheAnswer(t *testing.T) {
 	}
 }
 
+func TestARepeatWhoseSnapshotIsBehindWritesItFirst(t *testing.T) {
+	t.Parallel()
+	p, l, s := newProbe(), log{t: t, context: "probe"}, memory.New()
+	waits := func(b *command.Builder) { b.WaitFor(command.StageSnapshot) }
+	r := kerneltest.NewRunner(p.Context, s)
+	first := l.add("1", "thing.add", "a", add{1}, waits)
+	for _, step := range []struct {
+		name    string
+		records []kerneltest.Record
+		answers []string
+		stage   command.Stage // of the first answer
+		want    int64         // the snapshot's version
+	}{
+		{"two commits", []kerneltest.Record{first, l.add("2", "thing.add", "a", add{1})},
+			[]string{"committed 1", "committed 2"}, command.StageSnapshot, 2},
+		{"nobody waits", []kerneltest.Record{l.add("3", "thing.add", "a", add{1}), l.add("3", "thing.add", "a", add{1})},
+			[]string{"committed 3", "duplicate committed 3"}, command.StageCommitted, 2},
+		{"a refusal does not count", []kerneltest.Record{l.add("4", "thing.want", "a", want{1}, waits)},
+			[]string{"rejected differs"}, command.StageSnapshot, 3},
+		{"another commit", []kerneltest.Record{l.add("5", "thing.add", "a", add{1})}, []string{"committed 4"}, command.StageCommitted, 3},
+		{"a repeat", []kerneltest.Record{l.add("3", "thing.add", "a", add{1}, waits)},
+			[]string{"duplicate committed 3"}, command.StageSnapshot, 4},
+		{"again", []kerneltest.Record{l.add("3", "thing.add", "a", add{1}, waits)},
+			[]string{"duplicate committed 3"}, command.StageSnapshot, 4},
+		{"a repeat and a commit", []kerneltest.Record{l.add("3", "thing.add", "a", add{1}, waits), l.add("6", "thing.add", "a", add{1})},
+			[]string{"duplicate committed 3", "committed 5"}, command.StageSnapshot, 5},
+		{"a commit", []kerneltest.Record{l.add("7", "thing.add", "a", add{1})}, []string{"committed 6"}, command.StageCommitted, 5},
+		{"a record delivered again", []kerneltest.Record{first}, []string{"committed 1"}, command.StageSnapshot, 6},
+	} {
+		replies := process(t, r, step.records...)
+		expect(t, replies, step.answers...)
+		if got := replies[0].Stage; got != step.stage {
+			t.Errorf("%s: answered stage %v, want %v", step.name, got, step.stage)
+		}
+		if got := snapshot(t, s); got != step.want {
+			t.Errorf("%s: snapshot of version %d, want %d", step.name, got, step.want)
+		}
+	}
+	expect(t, process(t, r, l.add("8", "thing.want", "a", want{6})), "nothing") // the state that was read is of use
+}
+
+func TestARepeatIsAnsweredWithoutTheSnapshotThatCannotBeHad(t *testing.T) {
+	t.Parallel()
+	waits := func(b *command.Builder) { b.WaitFor(command.StageSnapshot) }
+	l, s := log{t: t, context: "probe"}, memory.New()
+	process(t, kerneltest.NewRunner(newProbe().Context, s), l.add("1", "thing.add", "a", add{1}))
+
+	older := kernel.New("probe")
+	kernel.Add[thing](older, "thing") // which knows no event
+	unmarshalled := kernel.New("probe")
+	kernel.On(kernel.Add[func()](unmarshalled, "thing"), "added", func(s func(), _ added) func() { return s })
+	for name, r := range map[string]*kerneltest.Runner{
+		"it cannot be read":          kerneltest.NewRunner(older, s),
+		"it does not marshal":        kerneltest.NewRunner(unmarshalled, s),
+		"the store does not take it": kerneltest.NewRunner(newProbe().Context, unsnapped{s}),
+		"its aggregate is not known": kerneltest.NewRunner(kernel.New("probe"), s),
+	} {
+		replies := process(t, r, l.add("1", "thing.add", "a", add{1}, waits))
+		expect(t, replies, "duplicate committed 1")
+		if replies[0].Stage != command.StageCommitted {
+			t.Errorf("%s: answered stage %v, want committed", name, replies[0].Stage)
+		}
+	}
+}
+
+// unsnapped is a store that takes no snapshots.
+type unsnapped struct{ store.Store }
+
+func (s unsnapped) Commit(ctx context.Context, units []store.Unit) ([]store.Fate, error) {
+	fates := make([]store.Fate, len(units))
+	for i := range fates {
+		fates[i] = store.Fate{Verdict: store.Bad, Err: errors.New("it is bad")}
+	}
+	return fates, nil
+}
+
 func TestAStateThatDoesNotMarshalCommitsWithoutSnapshot(t *testing.T) {
 	t.Parallel()
 	c := kernel.New("probe")
@@ -466,7 +542,6 @@ func TestGuardsComeBeforeTheDecision(t *testing.T) {
 	t.Parallel()
 	p, l, s := newProbe(), log{t: t, context: "probe"}, memory.New()
 	r := kerneltest.NewRunner(p.Context, s)
-	at := func(v int64) func(*command.Builder) { return func(b *command.Builder) { b.ExpectVersion(v) } }
 	expect(t, process(t, r,
 		l.add("1", "thing.increase", "a", add{1}),
 		l.add("2", "thing.create", "a", add{1}, at(0)),

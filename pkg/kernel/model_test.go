@@ -21,7 +21,8 @@ import (
 // op is one command of a random batch. Its fields are all that its fingerprint depends on, and the request ID.
 type op struct {
 	request, typ, subject string
-	name, price           string
+	owner                 string // that the command names
+	name, price           string // of transfer-owner, name is the next owner
 	n                     int64
 }
 
@@ -31,7 +32,7 @@ func (o op) aggregateType() string { return o.typ[:strings.Index(o.typ, ".")] }
 
 // key is the unique key that the command asks for, "" if none.
 func (o op) key() string {
-	if o.name == "" || o.aggregateType() == "product" {
+	if o.name == "" || o.aggregateType() == "product" || strings.HasSuffix(o.typ, ".transfer-owner") {
 		return ""
 	}
 	return fold(o.aggregateType(), o.name)
@@ -51,22 +52,17 @@ func (o op) body() any {
 		return map[string]any{"price": o.price}
 	case "product.add-stock", "product.take-stock":
 		return map[string]any{"quantity": o.n}
+	case "product.transfer-owner":
+		return map[string]any{"owner": o.name}
 	}
 	return map[string]any{}
-}
-
-// record is the op as it stands on a topic.
-func (o op) record(tenant string, at command.Position) kerneltest.Record {
-	c, err := command.New("catalog."+o.typ, "test").ID(o.request).Tenant(tenant).Subject(o.subject).JSON(o.body()).Build()
-	if err != nil {
-		panic(err)
-	}
-	return kerneltest.Record{Command: c, Position: at}
 }
 
 // state is a modelled aggregate of any type.
 type state struct {
 	version     int64
+	deleted     bool
+	owner       string
 	name, price string
 	stock       int64
 }
@@ -84,7 +80,9 @@ type decided struct {
 // decide decides on a state. taken says whether another aggregate holds the op's key.
 func (o op) decide(s state, taken bool) decided {
 	next := s
-	next.version++
+	if next.version++; next.version == 1 {
+		next.owner = o.owner
+	}
 	reject := func(code command.Code) decided { return decided{outcome: command.Rejected, code: code, next: s} }
 	nothing := decided{outcome: command.Nothing, next: s}
 	commit := func(event, json string, args ...any) decided {
@@ -95,12 +93,36 @@ func (o op) decide(s state, taken bool) decided {
 		return reject("blank-name")
 	}
 	switch {
+	case s.deleted && name != "delete" && name != "recover":
+		return reject("deleted")
 	case name == "create" && s.version > 0:
 		return reject("already-exists")
 	case name != "create" && typ != "trouble" && s.version == 0:
 		return reject("not-found")
+	case s.version > 0 && o.owner != "" && o.owner != s.owner:
+		return reject("wrong-owner")
+	}
+	switch name {
+	case "delete":
+		if s.deleted {
+			return nothing
+		}
+		next.deleted = true
+		return commit("deleted", `{}`)
+	case "recover":
+		if !s.deleted {
+			return nothing
+		}
+		next.deleted = false
+		return commit("recovered", `{}`)
 	}
 	switch o.typ {
+	case "product.transfer-owner":
+		if o.name == s.owner {
+			return nothing
+		}
+		next.owner = o.name
+		return commit("owner-transferred", `{"owner":%q}`, o.name)
 	case "brand.create", "category.create":
 		if taken {
 			return reject("name-taken")
@@ -281,6 +303,8 @@ type batches struct {
 
 var spellings = []string{"x", "X ", "y", "Y", "z", ""}
 
+var owners = []string{"ann", "bob"}
+
 func anyName(op) []string { return spellings }
 
 func (b *batches) draw(t *rapid.T) op {
@@ -290,15 +314,20 @@ func (b *batches) draw(t *rapid.T) op {
 	o := op{
 		typ: rapid.SampledFrom([]string{
 			"brand.create", "brand.create", "brand.rename", "brand.rename", "brand.rename", "brand.release-name",
+			"brand.delete", "brand.recover", "brand.recover",
 			"category.create", "category.rename",
 			"product.create", "product.change-price", "product.add-stock", "product.take-stock",
+			"product.delete", "product.recover", "product.transfer-owner",
 			"trouble.bump", "trouble.fail", "trouble.panic",
 		}).Draw(t, "type"),
 		subject: rapid.SampledFrom(b.subjects).Draw(t, "subject"),
 	}
+	if rapid.IntRange(0, 3).Draw(t, "names an owner") == 0 {
+		o.owner = rapid.SampledFrom(owners).Draw(t, "owner")
+	}
 	switch o.aggregateType() {
 	case "brand", "category":
-		if o.typ != "brand.release-name" {
+		if strings.HasSuffix(o.typ, ".create") || strings.HasSuffix(o.typ, ".rename") {
 			o.name = rapid.SampledFrom(b.names(o)).Draw(t, "name")
 		}
 	case "product":
@@ -307,7 +336,9 @@ func (b *batches) draw(t *rapid.T) op {
 			o.name, o.price, o.n = "p", "1.50", rapid.Int64Range(0, 3).Draw(t, "stock")
 		case "product.change-price":
 			o.price = rapid.SampledFrom([]string{"1.50", "2"}).Draw(t, "price")
-		default:
+		case "product.transfer-owner":
+			o.name = rapid.SampledFrom(owners).Draw(t, "next owner")
+		case "product.add-stock", "product.take-stock":
 			o.n = rapid.Int64Range(1, 3).Draw(t, "quantity")
 		}
 	}
@@ -324,7 +355,8 @@ func (b *batches) draw(t *rapid.T) op {
 // entry is an op at its place on a topic.
 type entry struct {
 	op
-	at command.Position
+	at   command.Position
+	wait command.Stage
 }
 
 func (b *batches) entries(t *rapid.T, most int, partitions int32) []entry {
@@ -336,10 +368,28 @@ func (b *batches) entries(t *rapid.T, most int, partitions int32) []entry {
 	return entries
 }
 
+func (e *entry) command(tenant string) *command.Command {
+	c, err := command.New("catalog."+e.typ, "test").ID(e.request).Tenant(tenant).Subject(e.subject).
+		Owner(e.owner).JSON(e.body()).WaitFor(e.wait).Build()
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// someWait makes some of the senders wait for the snapshot.
+func someWait(t *rapid.T, entries []entry) {
+	for i := range entries {
+		if rapid.IntRange(0, 3).Draw(t, "waits for the snapshot") == 0 {
+			entries[i].wait = command.StageSnapshot
+		}
+	}
+}
+
 func records(tenant string, entries []entry) []kerneltest.Record {
 	all := make([]kerneltest.Record, len(entries))
 	for i, e := range entries {
-		all[i] = e.record(tenant, e.at)
+		all[i] = kerneltest.Record{Command: e.command(tenant), Position: e.at}
 	}
 	return all
 }

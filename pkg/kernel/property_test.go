@@ -174,15 +174,16 @@ func TestABatchEqualsItsCommandsOneByOne(t *testing.T) {
 		// Here they ask for keys of their own and for keys that an outsider holds all the time.
 		b := batches{subjects: []string{"1", "2", "3"}, names: ownNames, scoped: true}
 		past := []entry{
-			{op{request: "past1", typ: "brand.create", subject: "o1", name: "X"}, command.Position{Offset: 1}},
-			{op{request: "past2", typ: "brand.create", subject: "o2", name: "y"}, command.Position{Offset: 2}},
-			{op{request: "past3", typ: "category.create", subject: "o1", name: "x"}, command.Position{Offset: 3}},
-			{op{request: "past4", typ: "category.create", subject: "o2", name: "y"}, command.Position{Offset: 4}},
+			{op: op{request: "past1", typ: "brand.create", subject: "o1", name: "X"}, at: command.Position{Offset: 1}},
+			{op: op{request: "past2", typ: "brand.create", subject: "o2", name: "y"}, at: command.Position{Offset: 2}},
+			{op: op{request: "past3", typ: "category.create", subject: "o1", name: "x"}, at: command.Position{Offset: 3}},
+			{op: op{request: "past4", typ: "category.create", subject: "o2", name: "y"}, at: command.Position{Offset: 4}},
 		}
 		entries := append(past, b.entries(t, 40, 1)...)
 		for i := range entries {
 			entries[i].at.Offset = int64(i)
 		}
+		someWait(t, entries)
 		m, single, batched := newModel(), memory.New(), memory.New()
 		var want []answer
 		var one []command.Reply
@@ -282,6 +283,7 @@ func testStoresAgree(t *testing.T, other storetest.Store) {
 		for i := range entries {
 			entries[i].at.TopicID = topic
 		}
+		someWait(t, entries)
 		s := memory.New()
 		r := newRunner(t, s)
 		twin := kerneltest.NewRunner(r.Kernel.Context, other)

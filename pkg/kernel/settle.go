@@ -137,6 +137,10 @@ func (k *Kernel) finish(u *Unit) {
 		}
 		u.take, u.release = u.keys.total()
 	}
+	if u.State == nil {
+		u.promiseNoSnapshot() // unreadable, or of no type that is known: nothing is final here but repeats
+		return
+	}
 	if !u.snapshotDue(k.snapshotEvery()) {
 		return
 	}
@@ -156,7 +160,7 @@ func (u *Unit) promiseNoSnapshot() {
 		if item.Writes() {
 			item.Row.Meta.Stage = command.StageCommitted
 		}
-		item.behind = item.behind || item.awaitsSnapshot()
+		item.behind = item.behind || item.Stored()
 	}
 }
 
@@ -164,7 +168,7 @@ func (u *Unit) promiseNoSnapshot() {
 // There may be nothing to do for that sender, or its command may be a repeat: it wants what was committed to be seen. A
 // unit of repeats writes a snapshot and no row.
 func (u *Unit) snapshotDue(every int64) bool {
-	if u.State == nil || u.State.Version == u.State.snapshot {
+	if u.State.Version == u.State.snapshot {
 		return false
 	}
 	far := u.State.Version-u.State.snapshot >= every
