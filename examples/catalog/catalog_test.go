@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed54173720/writ/examples/catalog"
 	"github.com/seed54173720/writ/pkg/command"
+	"github.com/seed54173720/writ/pkg/kernel"
 	"github.com/seed54173720/writ/pkg/kernel/kerneltest"
 	"github.com/seed54173720/writ/pkg/keys"
 )
@@ -178,4 +179,38 @@ func TestNameThatFoldsToMuchMoreThanAKeyHoldsIsTakenOnce(t *testing.T) {
 	story(t).Given("catalog.brand.create", "3", catalog.CreateBrand{Name: long}).
 		When("catalog.brand.create", "4", catalog.CreateBrand{Name: long}).
 		ThenRejected(catalog.CodeNameTaken)
+}
+
+func TestADeletedBrandKeepsItsNameAndARecoveredOneStillHasIt(t *testing.T) {
+	t.Parallel()
+	story(t).
+		When("catalog.brand.delete", "1", nil).Then(kernel.Deleted{}).
+		When("catalog.brand.create", "3", catalog.CreateBrand{Name: "acme"}).ThenRejected(catalog.CodeNameTaken).
+		When("catalog.brand.rename", "1", catalog.RenameBrand{Name: "Apex"}).ThenRejected(command.CodeDeleted).
+		When("catalog.brand.create", "1", catalog.CreateBrand{Name: "Apex"}).ThenRejected(command.CodeDeleted).
+		When("catalog.brand.recover", "1", nil).Then(kernel.Recovered{}).
+		When("catalog.brand.rename", "1", catalog.RenameBrand{Name: "Acme"}).ThenNothing().
+		When("catalog.brand.create", "3", catalog.CreateBrand{Name: "acme"}).ThenRejected(catalog.CodeNameTaken)
+}
+
+func TestANameThatIsReleasedBeforeTheDeletionIsFree(t *testing.T) {
+	t.Parallel()
+	story(t).
+		When("catalog.brand.release-name", "1", nil).Then(catalog.BrandNameReleased{}).
+		When("catalog.brand.delete", "1", nil).Then(kernel.Deleted{}).
+		When("catalog.brand.create", "3", catalog.CreateBrand{Name: "acme"}).Then(catalog.BrandCreated{Name: "acme"}).
+		When("catalog.brand.recover", "1", nil).Then(kernel.Recovered{}).
+		When("catalog.brand.rename", "1", catalog.RenameBrand{Name: "Acme"}).ThenRejected(catalog.CodeNameTaken)
+}
+
+func TestEveryAggregateCanBeDeletedAndRecovered(t *testing.T) {
+	t.Parallel()
+	s := story(t).Given("catalog.product.create", "1", catalog.CreateProduct{Name: "Lamp", Price: "1"})
+	for _, aggregate := range []string{"brand", "category", "product"} {
+		s.When("catalog."+aggregate+".delete", "1", nil).Then(kernel.Deleted{}).
+			When("catalog."+aggregate+".delete", "1", nil).ThenNothing().
+			When("catalog."+aggregate+".recover", "1", nil).Then(kernel.Recovered{}).
+			When("catalog."+aggregate+".recover", "1", nil).ThenNothing().
+			When("catalog."+aggregate+".delete", "none", nil).ThenRejected(command.CodeNotFound)
+	}
 }
