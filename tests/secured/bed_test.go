@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,9 +78,20 @@ func (s *said) String() string {
 	return s.text.String()
 }
 
+// tail is the last of what was not said for debugging.
+func (s *said) tail() string {
+	lines := slices.DeleteFunc(strings.Split(s.String(), "\n"), func(line string) bool { return strings.Contains(line, "level=DEBUG") })
+	return strings.Join(lines[max(0, len(lines)-200):], "\n")
+}
+
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{T: t, dir: t.TempDir(), said: &said{}, secrets: map[string]string{}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("what was said, but for details:\n%s", b.said.tail())
+		}
+	})
 	authority := newAuthority(t)
 	cert, key := authority.issue(t)
 	b.ca = b.file("ca.pem", string(authority.pem()))
@@ -261,17 +273,17 @@ func (b *bed) client() *client.Client {
 	return c
 }
 
-// until polls until it is so.
+// until polls until it is so. Its patience is counted in looks: a machine that stands still for a while takes none away.
 func (b *bed) until(what string, so func() bool) {
 	b.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
+	const every = 50 * time.Millisecond
+	tick := time.NewTicker(every)
 	defer tick.Stop()
-	late := time.After(patience)
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-late:
-			b.Fatalf("waited for %v in vain: %s", patience, what)
+	for range patience / every {
+		if so() {
+			return
 		}
+		<-tick.C
 	}
+	b.Fatalf("waited for %v in vain: %s", patience, what)
 }

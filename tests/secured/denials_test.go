@@ -112,7 +112,7 @@ func denials(s *server, c *client.Client) {
 			}()
 			s.awaitUnready(test.want)
 
-			ctx, cancel := context.WithTimeout(b.Context(), patience)
+			ctx, cancel := context.WithTimeout(b.Context(), 3*patience)
 			defer cancel()
 			type answer struct {
 				reply command.Reply

@@ -66,7 +66,7 @@ func (b *bed) build(requestID, typ, subject, body string) *command.Command {
 
 func (b *bed) send(c *client.Client, requestID, typ, subject, body string) command.Reply {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	ctx, cancel := context.WithTimeout(b.Context(), 3*patience)
 	defer cancel()
 	reply, err := c.Send(ctx, b.build(requestID, typ, subject, body))
 	if err != nil {
@@ -130,7 +130,7 @@ func outcomes(b *bed, c *client.Client) {
 			}
 		}
 	}
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	ctx, cancel := context.WithTimeout(b.Context(), 3*patience)
 	defer cancel()
 	if err := c.SendAll(ctx, add, 100, func(r client.Result) {
 		if r.Err != nil || r.Reply.Outcome != command.Committed {
@@ -170,7 +170,7 @@ func unsigned(claims string) string {
 // submit sends a command that creates a brand, and returns all that the program says.
 func (b *bed) submit(args ...string) (code int, out string) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	ctx, cancel := context.WithTimeout(b.Context(), 3*patience)
 	defer cancel()
 	id := strings.ToLower(fmt.Sprintf("s%d", time.Now().UnixNano()))
 	var text bytes.Buffer
