@@ -77,6 +77,7 @@ func (b *bed) load(ctx context.Context, on *kafkatest.Proc, cfg workerConfig, w 
 	if err != nil {
 		return l, err
 	}
+	askHere(records, cfg.Replies)
 	if err := b.settle(ctx); err != nil {
 		return l, err
 	}
@@ -148,7 +149,16 @@ func (b *bed) load(ctx context.Context, on *kafkatest.Proc, cfg workerConfig, w 
 }
 
 // pace is how often commands that are due are sent.
-const pace = time.Millisecond
+const pace = 2 * time.Millisecond
+
+// askHere has the commands ask for their replies on one partition, as every client of the product does; the loop
+// replies to one as well.
+func askHere(records []*kgo.Record, replies string) {
+	for _, r := range records {
+		r.Headers = append(r.Headers,
+			kgo.RecordHeader{Key: "ce_replyto", Value: []byte(replies)}, kgo.RecordHeader{Key: "ce_replypartition", Value: []byte("0")})
+	}
+}
 
 // steadily sends each record when it is due, and calls atWarm before the record of that number.
 func steadily(ctx context.Context, producer *kgo.Client, records []*kgo.Record, due func(int) time.Time, warm int, atWarm func() error) error {

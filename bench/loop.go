@@ -102,7 +102,7 @@ func (l *loop) partition(ctx context.Context, batches <-chan []*kgo.Record) {
 				return
 			}
 			value, _ := json.Marshal(reply) // of strings and numbers
-			l.producer.Produce(context.Background(), &kgo.Record{Topic: l.replies, Partition: r.Partition, Key: []byte(reply.RequestID), Value: value},
+			l.producer.Produce(context.Background(), &kgo.Record{Topic: l.replies, Partition: 0, Key: []byte(reply.RequestID), Value: value},
 				func(_ *kgo.Record, err error) {
 					if err == nil {
 						l.consumer.MarkCommitRecords(r)

@@ -135,7 +135,7 @@ type Config struct {
 	GroupBytes int64 `koanf:"group-bytes"`
 
 	// InFlightCommands bounds the commands that were taken from Kafka and are not answered yet, 1 to 1,000,000. Below
-	// four times writers × group-commands the groups stay small. Default: 16000.
+	// four times writers × group-commands the groups stay small. Default: 8000.
 	InFlightCommands int `koanf:"in-flight-commands"`
 
 	// InFlightBytes bounds the bytes of their records, at least 2 MiB. Default: 67108864.
@@ -203,7 +203,7 @@ func Default() Config {
 		UnitCommands:     512,
 		GroupCommands:    1_000,
 		GroupBytes:       8 << 20,
-		InFlightCommands: 16_000,
+		InFlightCommands: 8_000,
 		InFlightBytes:    64 << 20,
 		Window:           65_536,
 		CacheBytes:       8 << 20,

@@ -39,8 +39,8 @@ type Config struct {
 	GroupCommands int
 	// GroupBytes bounds the record bytes of one transaction. Defaults to 8 MiB.
 	GroupBytes int64
-	// InFlightCommands bounds the commands taken from Kafka and not yet answered. Defaults to 16,000; below four
-	// times Writers × GroupCommands the groups stay small.
+	// InFlightCommands bounds the commands taken from Kafka and not yet answered. Defaults to 8,000: with
+	// less than four times Writers × GroupCommands the groups stay small, with more their memory outgrows the CPU's caches.
 	InFlightCommands int
 	// InFlightBytes bounds their record bytes. Defaults to 64 MiB.
 	InFlightBytes int64
@@ -72,7 +72,7 @@ func (c Config) WithDefaults() Config {
 	defaultTo(&c.UnitCommands, 512)
 	defaultTo(&c.GroupCommands, 1_000)
 	defaultTo(&c.GroupBytes, 8<<20)
-	defaultTo(&c.InFlightCommands, 16_000)
+	defaultTo(&c.InFlightCommands, 8_000)
 	defaultTo(&c.InFlightBytes, 64<<20)
 	defaultTo(&c.PartitionCommands, max(c.InFlightCommands*3/4, 1))
 	defaultTo(&c.Window, 65_536)

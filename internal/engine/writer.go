@@ -21,7 +21,7 @@ type group struct {
 
 // small is the number of commands below which a fetch or a group is worth waiting for more: tiny ones cost many times
 // the CPU per command.
-const small = 64
+const small = 256
 
 // writer commits groups, one after the other, until the engine stops.
 func (e *Engine) writer() {
