@@ -77,6 +77,7 @@ func TestAnAggregateBelongsToWhomItsFirstCommandNames(t *testing.T) {
 	l := log{t: t, context: "probe"}
 	cached := kerneltest.NewRunner(newProbe().Context, memory.New())
 	loaded := kerneltest.NewRunner(newProbe().Context, memory.New())
+	cached.Kernel.SnapshotEvery = 2
 	loaded.NoCache, loaded.Kernel.SnapshotEvery = true, 3
 	for _, step := range []struct {
 		name, typ, subject string
@@ -139,6 +140,21 @@ func TestWhatTheKernelKeepsSurvivesSnapshots(t *testing.T) {
 	expect(t, process(t, r, l.add("4", "thing.recover", "a", none{}, owner("bob"))), "rejected wrong-owner")
 	expect(t, process(t, r, l.add("5", "thing.recover", "a", none{}, owner("ann"))), "committed 3")
 	expect(t, process(t, r, l.add("6", "thing.want", "a", want{1}, owner("ann"), space("s"))), "nothing")
+}
+
+func TestASnapshotOfAnOlderFormIsPassedOver(t *testing.T) {
+	t.Parallel()
+	p, l, s := newProbe(), log{t: t, context: "probe"}, memory.New()
+	process(t, kerneltest.NewRunner(p.Context, s), l.add("1", "thing.create", "a", add{1}, owner("ann")))
+	a := command.Aggregate{Type: "thing", ID: "a"}
+	bare := &store.Snapshot{Stream: a.Stream(), Aggregate: a, Version: 1, Revision: 1, State: []byte(`{"n":7}`)}
+	if _, err := s.Commit(t.Context(), []store.Unit{{Stream: a.Stream(), Aggregate: a, Snapshot: bare}}); err != nil {
+		t.Fatal(err)
+	}
+	state, err := (&kernel.Kernel{Context: p.Context, Store: s}).Load(t.Context(), a)
+	if err != nil || state.Owner() != "ann" || state.Value().(thing).N != 1 {
+		t.Errorf("got %+v and error %v, want what the events say", state, err)
+	}
 }
 
 func TestADecisionSeesWhoseItIs(t *testing.T) {
