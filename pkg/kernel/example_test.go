@@ -3,6 +3,7 @@ package kernel_test
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/seed54173720/writ/pkg/command"
 	"github.com/seed54173720/writ/pkg/kernel"
@@ -62,4 +63,29 @@ func ExampleKernel_Load() {
 	}
 	fmt.Println(state.Version, state.Value() == Account{})
 	// Output: 0 true
+}
+
+func ExampleAfter() {
+	c := kernel.New("bank")
+	account := kernel.Add[Account](c, "account")
+	kernel.On(account, "opened", func(_ Account, e Opened) Account { return Account(e) })
+	kernel.Handle(account, "open", kernel.Creates, open)
+	// Whichever command it was: mail reaches the account.
+	kernel.After(account, func(_ *kernel.Scope[Account], next Account, _ []any) kernel.Decision {
+		if !strings.Contains(next.Email, "@") {
+			return kernel.Reject("bad-email", "%q is no email address", next.Email)
+		}
+		return kernel.Nothing()
+	})
+
+	cmd, err := command.New("bank.account.open", "example").Subject("1").JSON(Open{Email: "ada"}).Build()
+	if err != nil {
+		panic(err)
+	}
+	replies, err := kerneltest.NewRunner(c, memory.New()).Process(context.Background(), kerneltest.Record{Command: cmd})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(replies[0].Outcome, replies[0].Error)
+	// Output: rejected bad-email: "ada" is no email address
 }
