@@ -227,8 +227,7 @@ func (p *processor) stop(t *testing.T) {
 			t.Errorf("processor %s stopped: %v, want exit 0", p.name, p.err)
 		}
 	case <-time.After(time.Minute):
-		t.Errorf("processor %s did not stop within a minute", p.name)
-		p.kill9(t)
+		t.Fatalf("processor %s did not stop within a minute", p.name)
 	}
 }
 

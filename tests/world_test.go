@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -71,7 +72,10 @@ func newWorld(t *testing.T, broker *kafkatest.Proc, partitions int32, cfg proces
 	}
 	w.ledger = newLedger(t, "catalog", broker.Addr())
 	t.Cleanup(w.ledger.close)
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "writ-tests-")
+	if err != nil {
+		t.Fatal(err)
+	}
 	cfg.Broker, cfg.Database = broker.Addr(), w.database.URL()
 	for i := range w.processors {
 		w.processors[i] = &processor{name: string(rune('a' + i)), dir: dir, cfg: cfg}
@@ -79,11 +83,21 @@ func newWorld(t *testing.T, broker *kafkatest.Proc, partitions int32, cfg proces
 	}
 	t.Cleanup(func() {
 		for _, p := range w.processors {
+			if t.Failed() {
+				_ = p.cmd.Process.Signal(syscall.SIGQUIT) // its log then says where its goroutines are
+				select {
+				case <-p.done:
+				case <-time.After(10 * time.Second):
+				}
+			}
 			_ = p.cmd.Process.Kill() // or it has ended
 			<-p.done
 			if t.Failed() {
-				t.Logf("processor %s:\n%s", p.name, tail(p.log()))
+				t.Logf("processor %s, more in %s:\n%s", p.name, p.log(), tail(p.log()))
 			}
+		}
+		if !t.Failed() {
+			_ = os.RemoveAll(dir) // else somebody will want to read it
 		}
 	})
 	return w
@@ -95,7 +109,8 @@ func tail(file string) string {
 	if err != nil {
 		return err.Error()
 	}
-	lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool { return strings.Contains(line, "level=INFO") })
+	before, _, _ := strings.Cut(string(text), "SIGQUIT: quit")
+	lines := slices.DeleteFunc(strings.Split(before, "\n"), func(line string) bool { return strings.Contains(line, "level=INFO") })
 	return strings.Join(lines[max(0, len(lines)-30):], "\n")
 }
 
