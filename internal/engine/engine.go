@@ -147,22 +147,27 @@ func (e *Engine) leave() error {
 // insist calls f until it succeeds. An error is a fault of the infrastructure: it waits, longer each time, reports
 // ill health meanwhile and never gives up before the engine stops. It returns false where the engine has stopped.
 func (e *Engine) insist(part string, f func(ctx context.Context) error) bool {
+	return e.insistUntil(e.ctx, part, f)
+}
+
+// insistUntil does so until ctx ends, which MUST end when the engine stops.
+func (e *Engine) insistUntil(ctx context.Context, part string, f func(ctx context.Context) error) bool {
 	wait := 50 * time.Millisecond
 	for {
-		err := f(e.ctx)
+		err := f(ctx)
 		if err == nil {
 			if e.health.Report(part, nil) {
 				e.log.Info("works again", "part", part)
 			}
 			return true
 		}
-		if e.ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return false
 		}
 		e.fault(part, err)
 		select {
 		case <-time.After(jitter(wait)):
-		case <-e.ctx.Done():
+		case <-ctx.Done():
 			return false
 		}
 		wait = min(2*wait, 2*time.Second)

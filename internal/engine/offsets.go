@@ -102,7 +102,11 @@ func (e *Engine) adjustOffsets(ctx context.Context, offsets map[string]map[int32
 	}
 	saved := map[int32]store.Progress{}
 	other := map[int32]bool{}
-	ok := e.insist(offsetsPart, func(context.Context) error {
+	// The session ends with the next rebalance, which waits for this function to return.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.ctx, cancel)()
+	ok := e.insistUntil(ctx, offsetsPart, func(ctx context.Context) error {
 		progress, err := e.store.Progress(ctx, e.topic)
 		if err != nil {
 			return err
@@ -129,7 +133,7 @@ func (e *Engine) adjustOffsets(ctx context.Context, offsets map[string]map[int32
 		return nil
 	})
 	if !ok {
-		return nil, e.ctx.Err()
+		return nil, ctx.Err()
 	}
 	for id, offset := range mine {
 		at := offset.EpochOffset().Offset
