@@ -128,14 +128,14 @@ type Config struct {
 	UnitCommands int `koanf:"unit-commands"`
 
 	// GroupCommands bounds the commands of one transaction, 1 to 100,000. Larger groups are faster, and every command
-	// in them waits for longer. Default: 1000.
+	// in them waits for longer. Default: 2000.
 	GroupCommands int `koanf:"group-commands"`
 
 	// GroupBytes bounds the bytes of the records of one transaction, 1 MiB to 1 GiB. Default: 8388608.
 	GroupBytes int64 `koanf:"group-bytes"`
 
 	// InFlightCommands bounds the commands that were taken from Kafka and are not answered yet, 1 to 1,000,000. Below
-	// four times writers × group-commands the groups stay small. Default: 8000.
+	// three times writers × group-commands the groups stay small. Default: 12000.
 	InFlightCommands int `koanf:"in-flight-commands"`
 
 	// InFlightBytes bounds the bytes of their records, at least 2 MiB. Default: 67108864.
@@ -179,6 +179,10 @@ type Config struct {
 	// Default: 5.
 	Attempts int `koanf:"attempts"`
 
+	// BuildPatience is how long a command waits in its lane for a newer build, as in a rolling deploy: one of a type that
+	// this build does not know, or for an aggregate with events that it cannot read. 0: not at all. Default: 30s.
+	BuildPatience time.Duration `koanf:"build-patience"`
+
 	// RetryMin is the shortest wait between two tries of a command that fails. Default: 50ms.
 	RetryMin time.Duration `koanf:"retry-min"`
 
@@ -201,9 +205,9 @@ func Default() Config {
 		Writers:          2,
 		Deciders:         2,
 		UnitCommands:     512,
-		GroupCommands:    1_000,
+		GroupCommands:    2_000,
 		GroupBytes:       8 << 20,
-		InFlightCommands: 8_000,
+		InFlightCommands: 12_000,
 		InFlightBytes:    64 << 20,
 		Window:           65_536,
 		CacheBytes:       8 << 20,
@@ -214,6 +218,7 @@ func Default() Config {
 		RebalanceTimeout: time.Minute,
 		OffsetInterval:   time.Second,
 		Attempts:         5,
+		BuildPatience:    30 * time.Second,
 		RetryMin:         50 * time.Millisecond,
 		RetryMax:         2 * time.Second,
 		SnapshotEvery:    100,

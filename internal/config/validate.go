@@ -118,6 +118,7 @@ func (r *rules) times() {
 	}
 	r.must(c.Heartbeat <= c.SessionTimeout/3, "heartbeat", "must be at most a third of session-timeout, which is %v", c.SessionTimeout)
 	r.must(c.RetryMax >= c.RetryMin && c.RetryMax <= time.Hour, "retry-max", "must be at least retry-min, which is %v, and at most 1h", c.RetryMin)
+	r.must(c.BuildPatience >= 0 && c.BuildPatience <= 24*time.Hour, "build-patience", "must be 0 to 24h")
 	r.must(c.Drain+5*time.Second <= c.RebalanceTimeout, "drain",
 		"must be at least 5s below rebalance-timeout, which is %v, or a draining processor is thrown out of its group", c.RebalanceTimeout)
 }

@@ -34,13 +34,13 @@ type Config struct {
 	Deciders int
 	// UnitCommands bounds the commands of one aggregate in one transaction. 1 to 10,000. Defaults to 512.
 	UnitCommands int
-	// GroupCommands bounds the commands of one transaction. 1 to 100,000. Defaults to 1,000: larger groups are
+	// GroupCommands bounds the commands of one transaction. 1 to 100,000. Defaults to 2,000: larger groups are
 	// faster and keep each command waiting for longer.
 	GroupCommands int
 	// GroupBytes bounds the record bytes of one transaction. Defaults to 8 MiB.
 	GroupBytes int64
-	// InFlightCommands bounds the commands taken from Kafka and not yet answered. Defaults to 8,000: with
-	// less than four times Writers × GroupCommands the groups stay small, with more their memory outgrows the CPU's caches.
+	// InFlightCommands bounds the commands taken from Kafka and not yet answered. Defaults to 12,000: with less than
+	// three times Writers × GroupCommands the groups stay small, with more their memory outgrows the CPU's caches.
 	InFlightCommands int
 	// InFlightBytes bounds their record bytes. Defaults to 64 MiB.
 	InFlightBytes int64
@@ -70,9 +70,9 @@ func (c Config) WithDefaults() Config {
 	defaultTo(&c.Writers, 2)
 	defaultTo(&c.Deciders, 2)
 	defaultTo(&c.UnitCommands, 512)
-	defaultTo(&c.GroupCommands, 1_000)
+	defaultTo(&c.GroupCommands, 2_000)
 	defaultTo(&c.GroupBytes, 8<<20)
-	defaultTo(&c.InFlightCommands, 8_000)
+	defaultTo(&c.InFlightCommands, 12_000)
 	defaultTo(&c.InFlightBytes, 64<<20)
 	defaultTo(&c.PartitionCommands, max(c.InFlightCommands*3/4, 1))
 	defaultTo(&c.Window, 65_536)

@@ -129,7 +129,9 @@ func (e *Engine) decide(decided, units []*unit, decider bool) ([]*unit, bool) {
 		t.mu.Unlock()
 
 		e.kernel.Decide(u.lane.partition.ctx, &u.Unit)
-		u.fit()
+		if u.fit(); len(u.rest) > 0 {
+			e.metrics.Attempts.Inc()
+		}
 
 		// Held until the next unit is taken: between the two the rest could be taken over, and decided twice.
 		t.mu.Lock()

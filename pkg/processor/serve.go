@@ -222,6 +222,7 @@ func (a *app) engineConfig() engine.Config {
 	return engine.Config{
 		Kernel: &kernel.Kernel{
 			Context: a.kernel, Authorise: a.authorise, SnapshotEvery: a.cfg.SnapshotEvery, Attempts: a.cfg.Attempts,
+			BuildPatience: a.cfg.BuildPatience,
 		},
 		Group: a.cfg.Group, Logger: a.log, Events: a.cfg.Events,
 		Writers: a.cfg.Writers, Deciders: a.cfg.Deciders,
