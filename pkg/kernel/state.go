@@ -23,8 +23,8 @@ func (s *State) Size() int64 { return s.size }
 // Value returns the application's state, of the type that was given to Add.
 func (s *State) Value() any { return s.value }
 
-// UnreadableError says that this build cannot read what is stored of an aggregate: a newer build wrote it, or an
-// evolve function panicked over it.
+// UnreadableError says that this build cannot read what is stored of an aggregate: a newer build wrote it, a version is
+// missing, or an evolve function panicked over it.
 type UnreadableError struct {
 	Aggregate command.Aggregate
 	Version   int64
@@ -56,6 +56,9 @@ func (a *aggregate) fold(of command.Aggregate, stored *store.Stream) (*State, er
 
 // replay takes s by a commit further, in place. An error is an *UnreadableError, after which s is of no use.
 func (a *aggregate) replay(of command.Aggregate, s *State, row *store.Row) error {
+	if row.Version != s.Version+1 {
+		return &UnreadableError{Aggregate: of, Version: s.Version + 1, Err: fmt.Errorf("the journal is damaged: version %d is missing, version %d follows", s.Version+1, row.Version)}
+	}
 	if row.Version == 1 {
 		s.begin(row.Owner, row.Space)
 	}

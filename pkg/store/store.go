@@ -23,8 +23,9 @@ var ErrUnknown = errors.New("outcome of the commit unknown")
 type Store interface {
 	// Requests returns what is recorded of each request.
 	Requests(ctx context.Context, asked []Lookup) ([]Found, error)
-	// Load returns each aggregate's snapshot and the committed rows behind it, read together: versions contiguous,
-	// from the snapshot's version + 1 (1 without one).
+	// Load returns each aggregate's snapshot and the committed rows behind it, read together, in the order of their
+	// versions. A version that is missing is damage of that one aggregate: the store returns what there is, for the
+	// caller to notice.
 	Load(ctx context.Context, asked []Asked) ([]Stream, error)
 	// Heads returns the last version of each stream, 0 where it has none.
 	Heads(ctx context.Context, streams []command.Digest) ([]int64, error)
@@ -79,7 +80,7 @@ type Asked struct {
 // Stream is an aggregate as stored.
 type Stream struct {
 	Snapshot *Snapshot // nil: none
-	Tail     []Row     // committed rows behind the snapshot, versions contiguous
+	Tail     []Row     // committed rows behind the snapshot, by version
 }
 
 // Snapshot is an aggregate's state at a version.
