@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -236,18 +235,6 @@ func (b *bed) settle(ctx context.Context) error {
 	}
 	settleDisk()
 	return nil
-}
-
-// inSchema is the server's URL with a search path.
-func (b *bed) inSchema(name string) string {
-	u, err := url.Parse(b.server.URL())
-	if err != nil {
-		panic(err) // it was made by package url
-	}
-	q := u.Query()
-	q.Set("search_path", name)
-	u.RawQuery = q.Encode()
-	return u.String()
 }
 
 // warmUp lets a Java machine compile its way of records in and out: cold, it is several times slower.

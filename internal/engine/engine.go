@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -51,6 +52,9 @@ type Engine struct {
 	stopped    bool
 	seen       map[command.Digest]struct{} // scratch of form
 
+	spread atomic.Int32         // partitions of the command topic
+	home   kgo.TopicPartitioner // of a key; the poll's alone
+
 	fetchFaultErr error // the last one
 	fetchFaultAt  time.Time
 
@@ -71,6 +75,7 @@ func New(cfg Config) (*Engine, error) {
 		kernel: cfg.Kernel, store: cfg.Kernel.Store, topic: cfg.Kernel.Context.Name() + ".commands", replies: cfg.Kernel.Context.Name() + ".replies",
 		partitions: map[int32]*partition{}, claims: map[command.Digest]*group{}, seen: map[command.Digest]struct{}{},
 	}
+	e.home = kgo.StickyKeyPartitioner(nil).ForTopic(e.topic)
 	e.room = sync.NewCond(&e.mu)
 	e.lanesReady = sync.NewCond(&e.mu)
 	e.unitsReady = sync.NewCond(&e.mu)

@@ -127,6 +127,9 @@ func (e *Engine) take(fetches kgo.Fetches) (n int, err error) {
 		i++
 		t.record, t.size, t.fetched = r, recordSize(r), now
 		t.item.FromRecord = true
+		if e.strays(r) {
+			e.metrics.Strays.Inc()
+		}
 		scratch.Key, scratch.Value, scratch.Headers = r.Key, r.Value, plain(scratch.Headers[:0], r.Headers)
 		t.refusal = command.Read(&t.cmd, e.kernel.Context.Name(), &scratch)
 		t.item.Command = &t.cmd
@@ -136,6 +139,13 @@ func (e *Engine) take(fetches kgo.Fetches) (n int, err error) {
 	})
 	e.handOver(tasks)
 	return n, err
+}
+
+// strays reports whether the record stands where its key does not lead, by the hash of Kafka's own clients: two
+// partitions may then race for one aggregate, which costs conflicts and nothing else.
+func (e *Engine) strays(r *kgo.Record) bool {
+	n := int(e.spread.Load())
+	return n > 0 && len(r.Key) > 0 && e.home.Partition(r, n) != int(r.Partition)
 }
 
 // handOver puts tasks into their lanes; those without an identity are answered at once, for no row is written of them.

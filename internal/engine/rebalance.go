@@ -95,6 +95,7 @@ func (e *Engine) assigned(_ context.Context, cl *kgo.Client, topics map[string][
 			return fmt.Errorf("topic %s: %w", e.topic, err)
 		}
 		topicID = meta[e.topic].ID
+		e.spread.Store(int32(len(meta[e.topic].Partitions)))
 		return nil
 	}) {
 		return
